@@ -180,7 +180,7 @@ type Writer interface {
 // Ack is a server's response to a batch.
 type Ack struct {
 	Rows     int64    // acknowledged as inserted
-	Skipped  int64    // because their key exists, with Table.Update also with the same values; else 0
+	Skipped  int64    // with Table.Ignore: their key exists; with Table.Update: they exist, with equal values
 	Updated  int64    // rows that existed and were changed; 0 unless Table.Update
 	Warnings []string // of the server, at most a few
 }

@@ -96,7 +96,8 @@ type loader struct {
 	closed bool
 }
 
-// call runs fn, which needs an open transaction if open is true. A failure ends the transaction.
+// call runs fn within an open transaction, or without one if open is false. A failure ends the
+// transaction.
 func (l *loader) call(ctx context.Context, open bool, fn func() error) error {
 	if l.closed {
 		return errors.New("the loader is closed")

@@ -146,7 +146,7 @@ func HidePassword(err error, password string) error {
 	for _, form := range forms {
 		text = strings.ReplaceAll(text, form, HiddenPassword)
 	}
-	const shown = 4 // as many characters of a password as another word may have by chance
+	const shown = 4 // another word may have fewer characters of a password by chance
 	for _, form := range forms {
 		for i := shown; i <= len(form); i++ {
 			if strings.Contains(text, form[i-shown:i]) {

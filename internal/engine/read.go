@@ -72,8 +72,8 @@ type Reader interface {
 	// UserFunction says why a statement may call a user's function, or returns "". names are the
 	// functions that the statement names; its operators and casts may call others.
 	UserFunction(ctx context.Context, s *Session, statement string, names []string) (why string, err error)
-	// ClockValue is an expression for a text that stands, in any statement, for the result of this
-	// call of a ClockFunction.
+	// ClockValue is an expression whose result is SQL text: in any statement, the text can replace
+	// this call of a ClockFunction.
 	ClockValue(call string) string
 	// Cores is the number of processor cores if the server is on this machine, else 0.
 	Cores() int

@@ -1,6 +1,6 @@
 package engine
 
-// Semantics are what a query in pieces must know of a server in addition to Syntax: where servers
+// Semantics are what package query must know of a server in addition to Syntax: where servers
 // differ, where a result differs from its description, and where a version has a fault. A server to
 // which none of this applies has the zero value.
 //
@@ -22,7 +22,7 @@ type NameSemantics struct {
 	// FoldsOperands: a setting decides whether names of operands of FROM that differ only in case are
 	// the same name. MariaDB, MySQL: SELECT 1 FROM t AS a JOIN t AS A.
 	FoldsOperands bool
-	// ImplicitNames: other clauses can use a name for an element of the select list without an alias.
+	// ImplicitNames: an element of the select list without an alias has a name that clauses can use.
 	// MariaDB, MySQL, PostgreSQL: SELECT lower('B') FROM t ORDER BY lower.
 	ImplicitNames bool
 	// AliasesInWhere: conditions may use aliases of the select list. SQLite: SELECT k AS a FROM t
@@ -40,8 +40,8 @@ type NameSemantics struct {
 	// HiddenColumns are names of columns that may exist although no catalog lists them. MariaDB,
 	// MySQL: SELECT _rowid FROM t; SQLite: SELECT rowid FROM t.
 	HiddenColumns map[string]bool
-	// TempSchema must precede a temporary table's name if the name could also find another table
-	// first. PostgreSQL: SELECT * FROM pg_temp.t.
+	// TempSchema must precede a temporary table's name where another table may be found by the name.
+	// PostgreSQL: SELECT * FROM pg_temp.t.
 	TempSchema string
 	// SwapsNames: if two elements of the select list are the same computed column, both may get the
 	// name of one of them. MariaDB, MySQL: SELECT x AS a, x AS b, COUNT(*) FROM (SELECT k % 2 AS x

@@ -93,8 +93,8 @@ type StagingConn interface {
 	Close() error
 }
 
-// Stage implements Stager.Stage: c creates the table and connects. After a call has failed, the
-// Staging calls the engine's StagingConn no more.
+// Stage implements Stager.Stage: c describes t, create creates the standalone table and connects.
+// After a failed call, the Staging makes no more calls of the engine's StagingConn.
 func Stage(ctx context.Context, db Driver, c interface {
 	Describe(ctx context.Context, name string) (*Schema, error)
 }, t *Table, o StageOptions, create func(*Schema) (StagingConn, error)) (Staging, error) {

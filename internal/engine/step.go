@@ -131,9 +131,9 @@ type (
 		Query string
 		Sum   Checksum
 	}
-	// Divide replaces a partition by the partitions New, which get all of its rows; the server copies
-	// the rows under the table's lock. The rest of its range is removed or, if it has rows, becomes a
-	// partition called RestName. Columns are the columns that can be written to.
+	// Divide replaces a partition by the partitions New. The server copies its rows into them under
+	// the table's lock. The rest of its range is removed or, if it has got other rows meanwhile,
+	// becomes a partition called RestName. Columns are those that can be written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition

@@ -50,7 +50,7 @@ type Table struct {
 	Columns    []Column
 	PrimaryKey []string
 	Indexes    []Index
-	// Grid, and By, a column of the primary key, make a rolling table; no Grid, a plain one.
+	// With a Grid, the table rolls by By, a column of its primary key; without, it is plain.
 	Grid rolling.Grid
 	By   string
 	// Bounds names the expression of By that bounds the partitions of a table that rowmill did not
@@ -61,7 +61,7 @@ type Table struct {
 	// Values, if it isn't 0, gives each value of By a partition of its own. By is then an integer
 	// column of the primary key, with values from 0 to Values-1. The table isn't rolling.
 	Values int
-	// Definition is a user's. Its text is executed: Columns and keys may be empty.
+	// Definition is the user's CREATE TABLE, which is executed: Columns and keys may be empty.
 	Definition *rolling.Definition
 	// Compress asks for compressed sealed periods, on engines that compress a table as a whole.
 	Compress bool

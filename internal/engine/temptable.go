@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A Literal appends a value, in the server's text, as an SQL literal.
+// A Literal appends a value, given as the server's text, to b as an SQL literal.
 type Literal func(b, text []byte) ([]byte, error)
 
 // A TempTable inserts rows, given as texts, into a temporary table.

@@ -92,7 +92,7 @@ type SumWords interface {
 	Variance(expr string) string
 	// SquareRoot is the square root of a number that is not negative, or NULL.
 	SquareRoot(expr string) string
-	// Month numbers the month of a position, from January of year 0. MonthStart is where it begins.
+	// Month is the number of a position's month; January of year 0 has 0. MonthStart is its start.
 	Month(pos string) string
 	MonthStart(month string) string
 	// SkipLocked is the end of a SELECT that locks its rows, and skips rows that others have locked.
@@ -145,7 +145,7 @@ type LateWords interface {
 	HaveTriggers(table string) string
 }
 
-// CopyRows describes an INSERT of rows that exist.
+// CopyRows describes an INSERT that copies rows.
 type CopyRows struct {
 	// Into is a quoted table, From an item of FROM. Columns and Key are names.
 	Into, From   string

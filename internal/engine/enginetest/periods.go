@@ -85,7 +85,7 @@ func (s keepers) older(t *testing.T) {
 				k.step(t, step)
 			}
 			k.wantParts(t, k.parts)
-			if o, ok := db.(engine.Outsider); ok { // the others refuse the rows of gaps
+			if o, ok := db.(engine.Outsider); ok { // other engines refuse rows in gaps
 				k.insert(t, pick(5, 8), 0, 10)
 				n, err := o.Outside(within(t), k.Table)
 				Must(t, err)
@@ -121,7 +121,7 @@ func (k *kept) merge(t testing.TB, i, n int, name, with string) engine.Replace {
 	return r
 }
 
-// proofs returns the proofs of what the old partitions of a Replace have.
+// proofs returns a proof for each of the old partitions of a Replace.
 func (k *kept) proofs(t testing.TB, r engine.Replace) (out []engine.Proof) {
 	t.Helper()
 	for _, p := range r.Old {

@@ -273,8 +273,8 @@ func (s stagers) duplicates(t *testing.T) {
 	want(t, "the result", done, engine.Staged{Rows: 2})
 }
 
-// shifted moves the rows of the staged table to the period after the last one, and returns
-// its name.
+// shifted moves the rows of the staged table to the period after the last one, and returns the
+// table's name.
 func (k *kept) shifted(t testing.TB) string {
 	k.exec(t, k.db.SQL(), "UPDATE "+staged+" SET ts = "+k.Words().Literal(k.Table, k.parts[1].To))
 	return staged
