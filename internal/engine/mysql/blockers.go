@@ -31,10 +31,10 @@ type blockerView struct {
 	query string
 }
 
-// blockerViews returns the views, the most precise one first. The last two are approximations. The
-// first of these lists the transactions of sessions in this database, and running statements that
-// contain the table's name, if the session is in this database or the statement names it. The
-// second lists only the statements, for accounts that can't read transactions.
+// blockerViews returns the views, the most precise one first. The last two are approximations. One
+// lists this database's transactions and the running statements that contain the table's name, if
+// they run in this database or name it. The other lists only the statements, for accounts that
+// can't read transactions.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +
@@ -124,8 +124,8 @@ const (
 // sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
-// Sessions lists the sessions visible to the target's user. It uses the SHOW statement: the view
-// omits sessions whose bytes its columns can't hold.
+// Sessions lists the sessions visible to the target's user. It uses SHOW, because the view omits a
+// session if its columns can't hold the session's bytes.
 func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error { // MariaDB has more columns than MySQL

@@ -38,7 +38,7 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 	return n > 0, engine.About(ctx, classify(err), "look for table "+t.Name)
 }
 
-// Partitions implements engine.Catalog. It omits the floor and the gaps.
+// Partitions implements engine.Catalog. It omits the floor and the gaps: see floorName, gapPrefix.
 func (db catalog) Partitions(ctx context.Context, t *engine.Table) ([]rolling.Partition, error) {
 	l, err := db.layout(ctx, db.pool, t)
 	return l.parts, err
@@ -93,7 +93,7 @@ func (d dialect) sizes(tables ...*engine.Table) string {
 		"WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN (" + engine.QuoteList(engine.TableNames(tables), quoteText) + ")"
 }
 
-// settings are the settings that a record keeps: durability, memory, flushing, logging, locking.
+// settings are the settings that a run record has: durability, memory, flushing, logging, locking.
 var settings = []string{
 	"version", "version_comment", "autocommit", "binlog_format", "binlog_row_image", "sync_binlog", "log_bin",
 	statsExpiry, "innodb_adaptive_flushing", "innodb_adaptive_hash_index", "innodb_autoinc_lock_mode", "innodb_buffer_pool_chunk_size",
@@ -145,10 +145,10 @@ func durability(settings map[string]string, storage string) string {
 	return ""
 }
 
-// crashLoss returns how long before the kill of the server's process commits may be lost. InnoDB
-// with 0, and MyRocks with 0 or 2, keep their log in memory until a thread writes it: InnoDB every
-// innodb_flush_log_at_timeout seconds, MyRocks every second. InnoDB with 2 has already passed its
-// log to the operating system.
+// crashLoss returns how old a commit may be and still be lost if the server's process is killed.
+// InnoDB with 0, and MyRocks with 0 or 2, keep their log in memory until a thread writes it: InnoDB
+// every innodb_flush_log_at_timeout seconds, MyRocks every second. InnoDB with 2 has already passed
+// its log to the operating system.
 func crashLoss(settings map[string]string, storage string) time.Duration {
 	switch strings.ToLower(storage) {
 	case "innodb":

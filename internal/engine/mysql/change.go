@@ -30,7 +30,7 @@ const (
 	errNoDescription  = 3664 // the serialized dictionary information of a tablespace can't be deleted
 )
 
-// serverError reports whether an error is one of the server's with these numbers.
+// serverError reports whether err is the server's, with one of these numbers.
 func serverError(err error, numbers ...uint16) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) && slices.Contains(numbers, server.Number)
@@ -106,8 +106,8 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 	return err == nil
 }
 
-// locked locks tables and executes the statements that plan returns. If plan returns more as true,
-// locked repeats this. On a table that is selfBlocking, each statement takes its own lock.
+// locked locks tables and executes the statements that plan returns. It calls plan again as long as
+// more is true. It locks no selfBlocking table: there, each statement takes its own lock.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))
@@ -210,7 +210,7 @@ func (c *changer) clone(ctx context.Context, name string) {
 	}
 }
 
-// renew creates empty tables again, because their definition differs from a period's.
+// renew creates tables without rows again, because their definition differs from a period's.
 func (c *changer) renew(ctx context.Context, names ...string) {
 	for _, name := range names {
 		if !c.filled(ctx, c.Quote(name)) {
@@ -256,9 +256,9 @@ func (d partitioner) moveLocked(tables, statements []string) []string {
 		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
 
-// transact executes first and then statements as one transaction that locks the rows it reads, so
-// that nobody inserts a row between INSERT ... SELECT and DELETE. MyRocks can't lock them: there,
-// transact locks the tables.
+// transact calls first and then executes statements, all in one transaction. The transaction locks
+// the rows it reads, so that nobody inserts a row between INSERT ... SELECT and DELETE. MyRocks
+// can't lock them: there, transact locks the tables.
 func (c *changer) transact(ctx context.Context, tables []string, first func(), statements ...string) {
 	begin, end := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, []string{"COMMIT"}
 	if !c.look(ctx, c.t.Name).exchanges() {
@@ -313,8 +313,8 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows is the largest number of rows in the floor with which the first period can still be
-// dropped: the server copies these rows under the lock, in about a second.
+// floorRows limits the rows in the floor (see floorName) when the first period is dropped: the
+// server copies the floor's rows under the lock, which takes about a second for this number.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
@@ -328,7 +328,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// These rows were inserted after an interrupted exchange, and the floor doesn't accept them.
+		// Rows inserted after an interrupted exchange. A first period's would go to the floor.
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
 	for _, free := range l.before(l.parts[i]) {
@@ -442,7 +442,7 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 // lower case. What follows it is a period's definition, which the catalog's views don't have.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause matches the beginning of the last clause. Texts have \n for a line break.
+// partitionClause matches where the last clause begins. Quoted texts contain \n, not a line break.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
 // namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.
@@ -469,7 +469,7 @@ func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table,
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil
 }
 
-// A speaker implements those of Words that query the server.
+// A speaker implements the methods of engine.Words that query the server.
 type speaker struct {
 	words
 	db *server

@@ -79,7 +79,7 @@ func readCompared(rows driver.Rows, c engine.Comparison, fn func(engine.Compared
 	})
 }
 
-// asStored returns the value of expr, a literal's, in the form in which the column compares it.
+// asStored converts expr, a literal, to the form in which column c compares values.
 func asStored(c engine.SchemaColumn, expr string) string {
 	switch {
 	case c.Logical == value.Bit:
@@ -101,8 +101,7 @@ func asStored(c engine.SchemaColumn, expr string) string {
 	return expr
 }
 
-// differs is the condition that the column's value isn't the value of an expression as the column
-// would store it.
+// differs renders the condition that column c doesn't hold the value that it would store for expr.
 func (d words) differs(c engine.SchemaColumn, expr string) string {
 	name := d.Quote(c.Name)
 	same := name + " <=> " + asStored(c, expr)
@@ -111,7 +110,7 @@ func (d words) differs(c engine.SchemaColumn, expr string) string {
 		// The nearest FLOAT differs from the value by at most half of its last bit, 2^-24 of the value.
 		same = fmt.Sprintf("(%[1]s IS NULL AND %[2]s IS NULL OR COALESCE(ABS(%[1]s - %[2]s) <= ABS(%[2]s) * 5.97e-8 + 1e-45, FALSE))", name, expr)
 	case c.Logical == value.Set && !slices.ContainsFunc(c.Members, func(m string) bool { return strings.Contains(m, `\`) }):
-		bits := []string{"0"} // the members of text in any order
+		bits := []string{"0"} // expr may list the members in any order
 		for i, m := range c.Members {
 			bits = append(bits, fmt.Sprintf("IF(FIND_IN_SET(%s, %s), %d, 0)", quoteText(m), asStored(c, expr), uint64(1)<<i))
 		}

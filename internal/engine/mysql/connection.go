@@ -61,8 +61,8 @@ func common() []setting {
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
 		{"sql_big_selects", "1"},
-		// If either is off, MariaDB can't roll back an insert into an empty table alone: it would also
-		// undo all earlier inserts.
+		// If either is off, MariaDB can't undo one insert into a table that was empty: the rollback
+		// would also undo all earlier inserts into it.
 		{"unique_checks", "1"},
 		{"foreign_key_checks", "1"},
 		// Quotients, such as averages, have four more digits than the dividend.
@@ -100,7 +100,7 @@ func (d dialect) session(p purpose) []string {
 		}
 	case loading:
 		set[0].value = keepMode
-		// No notes, for example about rounded decimals: all warnings of INSERT IGNORE are about rows.
+		// Without notes, for example about rounded decimals, INSERT IGNORE warns only about rows.
 		with("sql_notes", 0)
 		with("lock_wait_timeout", loaderWait)
 		with("innodb_lock_wait_timeout", loaderWait)
@@ -163,10 +163,10 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver gets the largest packet that the last connection has read; else it would query it
-// while a statement's time is limited. If this server has another limit, Connect makes the
-// connection again, from the second attempt on only if the given limit was too large: servers
-// behind one address may differ.
+// Connect tells the driver the largest packet that the last connection has read. Otherwise the
+// driver would query it while a statement's time is limited. If this server has another limit,
+// Connect makes the connection again. Servers behind one address may differ, so from the second
+// attempt on it does this only if the limit that it told was too large.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -254,8 +254,8 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection without database/sql, for one goroutine. Its contexts can't be
-// cancelled, which would wake a goroutine for every statement: watch makes network calls fail.
+// A conn is a driver's connection without database/sql, for one goroutine. watch interrupts it: a
+// context that can be cancelled would wake a goroutine for every statement.
 type conn struct {
 	db   *server
 	conn driver.Conn
@@ -353,7 +353,7 @@ func (c *conn) Watch() *engine.Watch { return c.watch }
 
 func (c *conn) Rollback() error { return c.runAll(rollbackStatement) }
 
-// Answered implements engine.Linked. The driver doesn't send a packet that is too large.
+// Answered implements engine.Linked. If a packet is too large, the driver sends nothing.
 func (c *conn) Answered(err error) bool {
 	var server *mysql.MySQLError
 	return errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
@@ -375,7 +375,7 @@ const (
 	lockIsFree     = "SELECT COALESCE(IS_FREE_LOCK(%s), 1)"
 )
 
-// hold takes the connection's lock, except on a cluster without such locks.
+// hold takes the connection's lock, except on a cluster that has no GET_LOCK.
 func (c *conn) hold() error {
 	_, err := c.number(fmt.Sprintf(holdLock, fmt.Sprintf(connectionLock, "CONNECTION_ID()")))
 	var server *mysql.MySQLError
@@ -422,8 +422,8 @@ const errNoThread = 1094
 // maintenance. Any process can query the lock, with any account and without the performance schema.
 const ownLock = "rowmill.connection."
 
-// sign marks a connection as maintenance, if it can. The leases' session holds the lock for it: on
-// the connection itself, the lock would interfere with LOCK TABLES.
+// sign marks a connection as maintenance, if it can. The leases' session holds the lock: if the
+// connection itself held it, the lock would interfere with LOCK TABLES.
 func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))

@@ -19,7 +19,7 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	return out, engine.About(ctx, err, "list tables")
 }
 
-// counter matches the option that says where AUTO_INCREMENT goes on, in the line of the options.
+// counter matches the option with the next AUTO_INCREMENT value, in the line of all options.
 var counter = regexp.MustCompile(`(\n\).*?) AUTO_INCREMENT=\d+`)
 
 func (db catalog) Definition(ctx context.Context, name string) (string, error) {

@@ -30,8 +30,8 @@ func is(values ...string) func(string) bool {
 }
 
 const (
-	// redoMinutes is for how long the redo log should last at the rate of the interval. Each
-	// checkpoint writes a page once, however often the page has changed since the last checkpoint.
+	// redoMinutes is how many minutes of log the redo log should hold, at the rate of the interval.
+	// At each checkpoint, a page is written once, however often it has changed since the last one.
 	redoMinutes = 10
 	// leastRedo is the smallest redo log, in bytes.
 	leastRedo = 8 << 20

@@ -28,7 +28,7 @@ type encoder struct {
 	// a statement: with ignore, a statement may not have more rows.
 	ignore   bool
 	warnings int
-	// update encodes updates of rows whose key exists, from the same rows; nil without Table.Update.
+	// update encodes a batch as updates of the rows whose key exists; nil without Table.Update.
 	update *encoder
 	suffix string // after the rows
 }
@@ -60,9 +60,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// appendInsert appends an INSERT with values as literals, and returns the row after its last. It
-// has rows of b from row on and before to: as many as a statement may have and as fit in limit
-// bytes, but at least one.
+// appendInsert appends an INSERT of rows of b, as literals, and returns the first row that it
+// leaves out. The INSERT has at least the row given, and further rows before to, as many as a
+// statement may have and as fit in limit bytes.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) ([]byte, int) {
 	start := len(dst)
 	dst = e.appendRow(append(dst, e.prefix...), b, row)

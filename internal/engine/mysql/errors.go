@@ -18,9 +18,9 @@ var classes = numbered(map[error][]uint16{
 	// 1969 is max_statement_time in MariaDB, 3024 is max_execution_time in MySQL.
 	engine.ErrLockTimeout: {1205, 1969, 3024},
 	engine.ErrNoPartition: {1526},
-	engine.ErrAltered:     {1412, 1735, 1747}, // the others: no such partition, no partitions
-	engine.ErrDiskFull:    {1021, 1114},       // the table is full
-	engine.ErrNoMemory:    {1037, 1038, 1041}, // the second is of sort_buffer_size
+	engine.ErrAltered:     {1412, 1735, 1747}, // 1735: no such partition; 1747: no partitions
+	engine.ErrDiskFull:    {1021, 1114},       // 1114: the table is full
+	engine.ErrNoMemory:    {1037, 1038, 1041}, // 1038: sort_buffer_size is too small
 	engine.ErrTableExists: {1050},
 	engine.ErrNoTable:     {1146},
 	// Server shutdown in progress; MariaDB: connection was killed; errors of network packets; MySQL:
@@ -96,7 +96,7 @@ func classify(err error) error {
 		if ok {
 			return err
 		}
-		if strings.Contains(server.Message, "(provider status: ") { // Galera: the node has lost the others as it committed
+		if strings.Contains(server.Message, "(provider status: ") { // Galera: the node lost the other nodes while it committed
 			return engine.Classed(engine.ErrConnectionLost, err)
 		}
 		if strings.Contains(server.Message, "No space left on device") || server.Number == errCreateTable && strings.Contains(server.Message, "(errno: 135 ") {

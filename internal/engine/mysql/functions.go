@@ -37,7 +37,7 @@ func (db recipes) Syntax(st engine.State) sqltext.Syntax {
 func (db recipes) Semantics(st engine.State) engine.Semantics {
 	digits, err := strconv.Atoi(st.Get("div_precision_increment"))
 	if err != nil {
-		digits = 4 // the default, of a session that wasn't asked
+		digits = 4 // the default, if the session wasn't asked
 	}
 	mariadb, early := db.dialect.mariadb, db.before(9, 7)
 	mode := strings.ToUpper(st.Get("sql_mode"))
@@ -163,7 +163,7 @@ func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
 
-// clipped are the limits of INT and BIGINT, signed and unsigned: these values may be clipped ones.
+// clipped are the limits of INT and BIGINT, signed and unsigned: they may stand for larger values.
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
 // ambiguousEmpty returns a condition for texts that MySQL may confuse with the empty text or NULL.
@@ -254,9 +254,9 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			// MySQL after 8.0.15 rounds a quotient within an expression, but not an average.
 			r.Alone, r.Cut = mysql && !db.before(8, 0, 16), true
 			if (mysql && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
-				// On MySQL, the type of COALESCE of an unsigned and a signed integer has one digit too few for
-				// its values, and that of FLOOR of a large integer has several; so have BIT_COUNT and YEARWEEK
-				// on MariaDB. Where the server stores the average, it cuts it to that type.
+				// Some types have too few digits for their values: on MySQL COALESCE of an unsigned
+				// and a signed integer, and FLOOR of a large integer; on MariaDB BIT_COUNT and
+				// YEARWEEK. Where the server stores an average, it cuts it to that type.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
@@ -398,12 +398,12 @@ const integerDigits = 16
 func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engine.Recipe, bool) {
 	switch {
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
-		return engine.Recipe{}, false // leading zeros, which a column for the extreme would have, and an extreme doesn't
+		return engine.Recipe{}, false // a column that holds the extreme would show leading zeros, which the extreme itself doesn't have
 	case c.Result.Native == "FLOAT" && (c.Result.Scale >= 0 || mysql):
 		return engine.Recipe{}, false // its text doesn't have all digits, and MySQL writes some with those of a DOUBLE
 	case c.Result.Native == "FLOAT":
 		call := same.Parts[0]
-		same.Parts = []string{call + " + 0e0", "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')"} // a DOUBLE, whose text has
+		same.Parts = []string{call + " + 0e0", "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')"} // a DOUBLE, whose text has all digits
 		same.Merge = append(same.Merge, "MAX($1)")
 		same.Typed = []string{call, same.Parts[1]}
 		same.Tie = "$1 = 0 AND $2 = 1"

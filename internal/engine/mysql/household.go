@@ -26,7 +26,7 @@ func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
 }
 
-// caches limit the cached data of open tables. A server that may open only few files lowers them.
+// caches limit the cached data of open tables. A server lowers them if it may open only few files.
 var caches = []string{"table_definition_cache", "table_open_cache", "table_open_cache_instances", "open_files_limit", "innodb_open_files", "innodb_file_per_table", "max_connections"}
 
 // Household implements engine.Housekeeper. MySQL's dictionary is a tablespace of its own. MariaDB's

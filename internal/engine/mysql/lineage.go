@@ -198,6 +198,6 @@ func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[
 	if l.tables == nil || len(l.tables) >= mostTraced {
 		l.tables = map[string]map[string]lineage{}
 	}
-	l.tables[key] = next // which nobody changes
+	l.tables[key] = next // nobody changes next from here on
 	return numbers, nil
 }

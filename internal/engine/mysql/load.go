@@ -15,9 +15,9 @@ import (
 )
 
 // LOAD DATA LOCAL is the fastest way to send rows, but it implies IGNORE: the server skips rows and
-// changes values with a warning. It also replaces a NULL for a column without NULL by another
-// value, sometimes without a warning. So LOAD DATA sends only columns whose values the server
-// converts like the literals of an INSERT, and no such NULL; and its warnings are read.
+// changes values with a warning. It also replaces a NULL for a NOT NULL column by another value,
+// sometimes without a warning. So LOAD DATA never sends such a NULL, and only columns whose values
+// the server converts like the literals of an INSERT; and its warnings are read.
 
 // A source is the stream of a connection's LOAD DATA statements. On an encrypted connection, the
 // driver sends them, and finds the source by its name.
@@ -49,7 +49,7 @@ func (s *source) load(c *conn, e *encoder, b *engine.Batch, from, to int) (affec
 			return s.stream.buf
 		})
 	}
-	c.warned = -1 // the driver doesn't report it
+	c.warned = -1 // the driver doesn't report the number
 	res, err := c.run(e.load(s.name))
 	if err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 }
 
 // describe reads the columns of a table in the connection's transaction, which may have locked the
-// table. Another connection could wait for a change that waits for this transaction.
+// table. On another connection, the read could wait for DDL that waits for this transaction.
 func (c *conn) describe(table string) (*engine.Schema, error) {
 	s := &engine.Schema{Name: table}
 	rows, err := c.conn.(driver.QueryerContext).QueryContext(context.Background(), "SELECT COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, EXTRA, "+
@@ -146,8 +146,8 @@ func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	return true
 }
 
-// loaded checks the answer to a LOAD DATA of so many rows. It returns how many of them the server
-// skipped because their key exists; only ignore permits that.
+// loaded checks the answer to a LOAD DATA that sent that many rows. It returns how many the server
+// skipped because their key exists: without ignore, a skipped row is an error.
 func (c *conn) loaded(sent int, affected int64, ignore bool) (skipped int64, err error) {
 	if ignore {
 		return c.skipped(sent, affected)

@@ -10,8 +10,8 @@ import (
 )
 
 // Locals implements engine.LocalReader with the session's time zone, which is the server's own, or
-// is defined in the server's tables. Its name doesn't identify it, because zones share
-// abbreviations. So Locals takes the Unix time at the beginning of each week, from 1971 to 2037.
+// is defined in the server's tables. Zones share abbreviations, so their names don't identify them:
+// the Unix times at which each week begins do, from 1971 to 2037.
 func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
 	if !fixedZone(st.Get("time_zone")) {

@@ -21,7 +21,7 @@ type mirror struct {
 	db *server
 }
 
-// attributes queries a table's attributes. Each parameter is its name, to which privileges belong.
+// attributes queries a table's attributes. Each parameter is the table's name.
 const attributes = "WITH t AS (SELECT ENGINE, TABLE_COMMENT, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?), " +
 	"c AS (SELECT COLUMN_NAME, COLUMN_DEFAULT, COLUMN_COMMENT, LOWER(EXTRA) AS EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ?) " +
 	"SELECT 'refuse', CONCAT('the server''s binary log has the format ', @@binlog_format, ', which can''t record a copy without locks'), 'SET GLOBAL binlog_format = ROW', '' FROM t WHERE @@log_bin = 1 AND @@binlog_format = 'STATEMENT' " +
@@ -40,7 +40,7 @@ func (m mirror) Attributes(table string) (query string, args []any) {
 	return attributes, []any{table, table, table, table, table}
 }
 
-// NoPosition: servers may have dates with the month or day zero.
+// NoPosition finds dates whose month or day is zero: sql_mode may allow them.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
 		return ""
@@ -74,7 +74,7 @@ func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
 const triggerAhead = 10
 
 // CreateTrigger sets the trigger's creation time into the future. MariaDB takes the beginning of
-// CREATE TRIGGER for it, and prepares older statements again. A statement that was prepared while
+// CREATE TRIGGER as that time, and prepares older statements again. A statement prepared while
 // CREATE TRIGGER waited for its lock would seem newer, run the trigger without its tables, and fail
 // ("Table ...__rowmill_log doesn't exist"). With the later time, it is prepared again, once.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
@@ -219,7 +219,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.continueCounter(ctx, holder); err != nil {
 		return err
 	}
-	// The RENAME doesn't end with ctx: its success can be checked afterwards, but no lock must stay.
+	// ctx doesn't interrupt the RENAME: it must leave no lock. Its success can be checked later.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)
@@ -239,7 +239,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 		}
 	}
 	if _, unlock := holder.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlock != nil {
-		engine.DiscardConn(m.db, holder) // which also releases them
+		engine.DiscardConn(m.db, holder) // which also releases its locks
 	}
 	return errors.Join(err, classify(<-renamed))
 }

@@ -57,8 +57,8 @@ func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// divide renders a Divide. The server allows only a higher end, and only for the last partition. So
-// the rest of the range becomes a partition, which is then dropped.
+// divide renders a Divide. The server can't lower a partition's end. If the new partitions end
+// earlier, the rest of the range becomes a partition, too, which is then dropped.
 func (d partitioner) divide(s engine.Divide) ([]string, error) {
 	switch n := len(s.New); {
 	case n == 0:
@@ -119,7 +119,7 @@ func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (
 	there := append(partitionNames(l.free()), partitionNames(l.parts)...)
 	for len(parts) > 0 && err == nil {
 		n := 1
-		if len(l.parts) > 0 || len(l.gaps) > 0 { // those after the last one, in one statement
+		if len(l.parts) > 0 || len(l.gaps) > 0 { // one statement for adjacent periods after the last partition
 			for parts[0].From >= l.end() && n < len(parts) && parts[n].From == parts[n-1].To {
 				n++
 			}
@@ -131,7 +131,7 @@ func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (
 		l = l.with(parts[:n])
 		parts = parts[n:]
 	}
-	split = slices.DeleteFunc(split, func(name string) bool { return !slices.Contains(there, name) }) // not those that are split again
+	split = slices.DeleteFunc(split, func(name string) bool { return !slices.Contains(there, name) }) // without gaps that exist only in between
 	return statements, split, err
 }
 
@@ -170,7 +170,7 @@ func (l layout) free() []rolling.Partition {
 	return slices.Concat([]rolling.Partition{floor}, l.gaps)
 }
 
-// with returns the layout after the creation of periods, each of which begins where the last ends.
+// with returns the layout after the creation of adjacent periods, which are in order.
 func (l layout) with(parts []rolling.Partition) layout {
 	from, to := parts[0].From, parts[len(parts)-1].To
 	var gaps []rolling.Partition
@@ -205,7 +205,7 @@ func (l layout) with(parts []rolling.Partition) layout {
 	return l
 }
 
-// gapIn returns the gap that has a range.
+// gapIn returns the gap with the range p.
 func gapIn(p rolling.Period) rolling.Partition {
 	return rolling.Partition{Name: gapPrefix + strings.ReplaceAll(strconv.FormatInt(p.From, 10), "-", "m"), Period: p}
 }
@@ -226,7 +226,7 @@ type bounded struct {
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
-		if i == 0 && floored(t) && (isFloor(h.name) || h.to <= t.Grid.Bounds().From) { // that of others takes what is no time
+		if i == 0 && floored(t) && (isFloor(h.name) || h.to <= t.Grid.Bounds().From) { // in tables of others, the first one may hold values that are no times
 			l.floor, l.floorIs, l.hasFloor = h.to, h.name, true
 			continue
 		}
@@ -392,7 +392,7 @@ func (c *changer) few(ctx context.Context, l layout, split []string, statements 
 	}
 }
 
-// span returns the range of a partition's rows, without rows whose position isn't one of the grid.
+// span returns the range of the rows in a partition, without rows outside of the grid's bounds.
 func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Period) {
 	by := c.Quote(c.t.By)
 	var first, last sql.NullInt64
@@ -481,8 +481,8 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking. Before the exchange, others can read
-// the partition: its rows are copied, even if an earlier attempt has copied them.
+// attachBehind is attachPlan for a table that is selfBlocking. Others can read the partition until
+// the exchange, so its rows are copied, not moved; an earlier attempt may have copied them already.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {

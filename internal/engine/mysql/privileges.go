@@ -62,8 +62,8 @@ func account(current string) string {
 	return quoteText(current[:i]) + "@" + quoteText(current[i+1:])
 }
 
-// TriggerExists implements engine.TriggerHider. For an existing trigger, SHOW CREATE TRIGGER checks
-// the TRIGGER privilege before it opens the table. It reports a missing trigger.
+// TriggerExists implements engine.TriggerHider. Without the privilege TRIGGER, SHOW CREATE TRIGGER
+// fails in two ways: if the trigger exists, the privilege is missing, else the trigger is.
 func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {

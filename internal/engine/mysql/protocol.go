@@ -79,7 +79,7 @@ func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err 
 		more = len(data) > dataHead
 		for at := dataHead; at < len(data) || !more; {
 			to := min(at+mostData, len(data))
-			head := data[at-dataHead : to] // over bytes that were sent
+			head := data[at-dataHead : to] // overwrites bytes that were sent
 			n := to - at
 			head[0], head[1], head[2], head[3] = byte(n), byte(n>>8), byte(n>>16), seq
 			seq++

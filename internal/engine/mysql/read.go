@@ -87,7 +87,7 @@ const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 type reader struct {
 	*server
 	states     lazily[[]string]   // of stateVariables, those that the server has
-	spider     lazily[bool]       // whether it has the variable by which Spider leaves a query to the server
+	spider     lazily[bool]       // see hasSpider
 	collations lazily[collations] // see knownCollations
 	logged     lazily[logging]    // see logsAll
 	tables     knownTables        // see TableParts
@@ -113,7 +113,7 @@ func (db *reader) readSession(ctx context.Context, pool *sql.DB, st engine.State
 	if len(st) == 0 {
 		return s, nil
 	}
-	// Most clients have the server's own settings. The server may refuse some of them.
+	// Settings that are the server's own are not set again: the server may refuse that.
 	own, err := db.ReadState(ctx, s)
 	if err == nil {
 		s.Knows(own)

@@ -136,7 +136,7 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 		return nil, err
 	}
 	stamps, texts := false, false
-	subtotals := strings.Contains(strings.ToUpper(query), "ROLLUP") // where columns are as expressions
+	subtotals := strings.Contains(strings.ToUpper(query), "ROLLUP") // with ROLLUP, columns are like expressions
 	for i, c := range cols {
 		cols[i].Provisional = subtotals || db.provisional(c)
 		stamps = stamps || c.Native == "TIMESTAMP"

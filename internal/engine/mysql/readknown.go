@@ -35,11 +35,11 @@ type knownTable struct {
 	locked bool
 }
 
-// incomplete are parts of names of SQL modes. Under these modes, the statement omits something.
+// incomplete are parts of the names of SQL modes in which SHOW CREATE TABLE omits something.
 var incomplete = []string{"_OPTIONS", "MYSQL"}
 
-// get returns the description of a table that now has this identity; nil if there is none. With
-// locked, the description must have been read while the table was locked. The caller may change it.
+// get returns a copy of the description of a table that now has this identity; nil if there is
+// none. With locked, the description must have been read while the table was locked.
 func (k *knownTables) get(t *engine.TableParts, identity []string, locked bool) *engine.TableParts {
 	k.mu.Lock()
 	defer k.mu.Unlock()

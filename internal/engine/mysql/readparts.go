@@ -186,7 +186,7 @@ func (db *reader) tableParts(ctx context.Context, s *engine.Session, database, t
 		if v[1] != nil {
 			p.Planned = append(p.Planned, name+"_"+string(v[1]))
 		}
-		if storage == "spider" { // what it has of its nodes may be of long ago
+		if storage == "spider" { // what it knows of its nodes may be old
 			p.Rows, p.Bytes = -1, -1
 			return nil
 		}
@@ -253,8 +253,8 @@ func (db *server) qualified(t *engine.TableParts) string {
 var partitionWord = regexp.MustCompile("`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\\pL\\pN_$]+\\s*\\(?")
 
 // partitionColumns returns the columns that determine a row's partition. The server allows only
-// functions of columns that are the same in every session. For a binary fraction, the hash of its
-// bytes differs between 0 and -0, although they are equal.
+// functions of columns that are the same in every session. A floating-point column doesn't
+// determine the partition: 0 and -0 are equal, but the hashes of their bytes differ.
 func partitionColumns(method, expression string, t *engine.TableParts) []string {
 	if method == "" || method == "SYSTEM_TIME" {
 		return nil

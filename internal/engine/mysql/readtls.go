@@ -15,10 +15,10 @@ import (
 )
 
 // A tunnel encrypts a connection below the driver, so that readConn can read what the server sends;
-// if the driver encrypted, readConn could not. The driver believes that it has a Unix socket. Its
-// handshake is the same, but for the request for TLS, which the tunnel sends before the driver's
-// answer to the greeting. Because of that packet, the driver's sequence numbers are one less than
-// the server's until the handshake ends.
+// if the driver encrypted, readConn could not. The driver believes that it has a Unix socket. The
+// handshake is the same there, except that it has no request for TLS. The tunnel sends this request
+// before the driver's answer to the greeting. Because of that packet, the driver's sequence numbers
+// are one less than the server's until the handshake ends.
 type tunnel struct {
 	net.Conn // of the network, then of TLS
 	ctx      context.Context

@@ -96,8 +96,8 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 // A proving checks the proofs of a Replace.
 type proving struct {
 	of     engine.Replace
-	have   []rolling.Partition // those that still have their rows
-	before map[string]int64    // when they were last written; nil if the rows are to be compared under the lock
+	have   []rolling.Partition // the old partitions that still have their rows
+	before map[string]int64    // when each was last written; nil if the rows are to be compared under the lock
 }
 
 // lockedRows is how many rows can be compared under the table's lock in some 20 ms.
@@ -113,7 +113,7 @@ func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 	have, out := c.toReplace(ctx, s)
 	rows := int64(0)
 	for i, h := range have {
-		if !c.look(ctx, out[i]).there || !c.filled(ctx, c.Quote(out[i])) { // else of an earlier attempt
+		if !c.look(ctx, out[i]).there || !c.filled(ctx, c.Quote(out[i])) { // else an earlier attempt has moved the rows
 			p.have = append(p.have, h)
 		}
 	}
@@ -141,8 +141,8 @@ func (p *proving) ask(ctx context.Context, x querent) error {
 	})
 }
 
-// again fails the change, which has locked the table, if a proof no longer holds: after it, rows
-// were committed to the partition, also if that was empty.
+// again fails the change, which has locked the table, if a proof no longer holds: rows were
+// committed to a partition after the proof, even to one that was empty.
 func (p *proving) again(ctx context.Context, c *changer) {
 	switch {
 	case c.err != nil || len(p.have) == 0:
@@ -161,15 +161,15 @@ func (p *proving) again(ctx context.Context, c *changer) {
 
 // writes returns the time of the last commit in each partition, in Unix seconds; 0 if there was
 // none since the server opened the partition. It returns ErrWritten or ErrLockTimeout if the next
-// commit could have the same time, which on MariaDB is the time when the commit's transaction
-// began. It returns nil if the account may not see which transactions are open.
+// commit could have the same time. (On MariaDB, a commit has the time at which its transaction
+// began.) It returns nil if the account may not see which transactions are open.
 func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition) (map[string]int64, error) {
 	at, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range of {
-		// The view's times are local, in any session's zone.
+		// trx_started is local time: in any zone, it differs from UTC by a multiple of 900 seconds.
 		q := "SELECT UNIX_TIMESTAMP(SYSDATE()), 0"
 		if c.mariadb && at[p.Name] > 0 {
 			q = fmt.Sprintf("SELECT UNIX_TIMESTAMP(SYSDATE()), COUNT(*) FROM information_schema.INNODB_TRX WHERE MOD(UNIX_TIMESTAMP(trx_started), 900) = %d", at[p.Name]%900)
@@ -222,9 +222,8 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 const guard = " MAX_ROWS = "
 
 // exchangeBehind exchanges a partition in a second session. The exchange waits for the first
-// session's lock, ahead of all other writers, while the first session does what must be done
-// before. Until the first session has removed the guard, the exchange fails; so it also fails if
-// that session is lost.
+// session's lock, ahead of all other writers, while the first session calls first. Until the first
+// session has removed the guard, the exchange fails; so it also fails if that session is lost.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")
@@ -309,16 +308,16 @@ func (c *changer) absent(ctx context.Context, name string, must bool) {
 	}
 }
 
-// replaced checks that a Replace is complete whose replacement table no longer exists.
+// replaced checks that a Replace is complete, after its replacement table has disappeared.
 func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 	if c.layout(ctx).index(s.New) < 0 || !c.look(ctx, s.Out[len(s.Out)-1]).there {
 		c.fail(engine.Classed(engine.ErrNoTable, fmt.Errorf("table %s to replace it by does not exist", s.With)))
 	}
 }
 
-// identity returns what distinguishes a table's rows from those of other tables: their tablespace,
-// which needs the privilege PROCESS, else their number and checksum. If like isn't empty, the
-// identity is of the same kind as like.
+// identity returns what distinguishes a table's rows from those of other tables: their tablespace
+// or, without the privilege PROCESS, their number and checksum. If like isn't empty, the identity
+// is of the same kind as like.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
 		space, err := c.db.sizer().tablespace(ctx, c.conn, name)
@@ -346,15 +345,15 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// The mark is one of the statements that Render shows, without an identity. With several
-	// partitions, the replacement rows include rows of the first ones.
+	// A mark without an identity comes from the statements that Render shows. Before the exchange,
+	// the replacement table also has rows of the first partitions, if there are several.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
 }
 
-// toReplace returns those of the partitions that still exist, and the tables for their rows. Unless
-// it fails, it returns at least one partition.
+// toReplace returns the partitions to be replaced that still exist, and the tables for their rows.
+// Unless it fails, it returns at least one partition.
 func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolling.Partition, out []string) {
 	for _, p := range c.layout(ctx).parts {
 		if p.To > s.New.From && p.To <= s.New.To {
@@ -476,7 +475,7 @@ func (d partitioner) replaceAll(s engine.Replace) ([]string, error) {
 	return slices.Concat(out, []string{d.mark(s.With, moveMark)}, d.moveLocked(locks, moves), end), err
 }
 
-// replace renders a Replace that no earlier attempt has begun. The comment lacks the identity.
+// replace renders a Replace that no earlier attempt has begun. Its mark lacks the identity.
 func (d partitioner) replace(s engine.Replace) ([]string, error) {
 	if err := checkReplace(s); err != nil {
 		return nil, fmt.Errorf("replace by partition %s of table %s: %w", s.New.Name, s.Table.Name, err)

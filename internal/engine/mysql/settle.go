@@ -115,7 +115,7 @@ func (d dialect) settle(s engine.Settle) []string {
 	return out
 }
 
-// A settler waits until the server has completed what writes have left to it.
+// A settler waits until the server has done the work that writes have deferred.
 type settler struct{ *server }
 
 func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
@@ -134,7 +134,7 @@ func (db settler) Settle(ctx context.Context, s engine.Settle) (warnings []strin
 		}
 	} else {
 		restore, failed := db.writeDirty(ctx, hurries(s.Private))
-		// Restore the settings even if only one of the two was changed.
+		// Restore the settings even if only some were changed.
 		defer func() { err = errors.Join(err, restore(ctx)) }()
 		if failed != nil {
 			if warnings, err = refusedAs("dirty pages are written later", hurries(false)[0].change(), failed); err != nil {

@@ -22,13 +22,13 @@ type staging struct {
 	source   source
 	buf      []byte
 	indexes  string // the statement that adds them; "": none
-	open     bool   // a transaction is open,
-	sent     int    // and about so many bytes were sent in it
+	open     bool   // a transaction is open
+	sent     int    // bytes in the open transaction, roughly
 	done     engine.Staged
 }
 
-// commitBytes is the size of a transaction. A commit of so many bytes costs next to nothing, and a
-// rollback doesn't take long.
+// commitBytes is the size of a transaction. Compared with the work for so many bytes, a commit
+// costs next to nothing; and a rollback doesn't take long.
 const commitBytes = 16 << 20
 
 var _ engine.Stager = (*DB)(nil)

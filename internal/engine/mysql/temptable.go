@@ -47,7 +47,7 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
 	quoted := dialect{}.Quote(name)
-	// It must not wait for a table's ALTER, which itself waits for the pieces.
+	// The statement must not wait for an ALTER TABLE, which itself waits for the query's pieces.
 	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}

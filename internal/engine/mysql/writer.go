@@ -153,7 +153,7 @@ func (w *writer) encode(b *engine.Batch, row int) (next int) {
 
 // send sends the statement for rows [from, to).
 func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error) {
-	w.Conn.warned = -1 // the driver doesn't report it
+	w.Conn.warned = -1 // the driver doesn't report the number
 	var res driver.Result
 	switch w.method {
 	case engine.Prepared:
@@ -267,7 +267,7 @@ func (s *stream) fill(dst []byte) []byte {
 }
 
 // INSERT IGNORE also skips rows outside every partition, and adjusts invalid values, with warnings.
-// They are read if rows are missing, and always after a statement with several rows.
+// The warnings are read if rows are missing, and always after a statement with several rows.
 
 const (
 	// mostWarnings is the largest number of warnings that a session can keep. So it is also the
