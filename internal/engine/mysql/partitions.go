@@ -392,7 +392,7 @@ func (c *changer) few(ctx context.Context, l layout, split []string, statements 
 	}
 }
 
-// span returns the range of the rows in a partition, without rows outside of the grid's bounds.
+// span returns the range of the rows in a partition, without rows before the grid's first position.
 func (c *changer) span(ctx context.Context, p rolling.Partition) (r rolling.Period) {
 	by := c.Quote(c.t.By)
 	var first, last sql.NullInt64

@@ -67,8 +67,8 @@ func exists(conn *connection, t *engine.Table) (bool, error) {
 	if found, err := has(conn, dialect{}.exists(t)); found || err != nil {
 		return found, err
 	}
-	// Without its view, a table exists if the table of a period does. Other rows of rowmill_periods
-	// are left from tables that their owner dropped.
+	// Without its view, a rolling table exists if a period's table does. Other rows of
+	// rowmill_periods are left from tables that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return false, nil
@@ -155,8 +155,8 @@ func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, 
 	return s, engine.About(ctx, err, "describe table "+name)
 }
 
-// A schemas cache has the tables described at one version of the schema, because each description
-// reads the whole schema.
+// schemas caches the descriptions of tables for one version of the schema, because to describe one
+// table takes a read of the whole schema.
 type schemas struct {
 	mu      sync.Mutex
 	version int64
@@ -319,7 +319,7 @@ func (d describer) indexes(s *engine.Schema, of string) error {
 		case ix.unique:
 			s.UniqueOther = append(s.UniqueOther, ix.name)
 		}
-		if plain { // Indexes can represent neither partial indexes nor expressions
+		if plain { // s.Indexes can represent neither partial indexes nor expressions
 			s.Indexes = append(s.Indexes, engine.Index{Name: strings.TrimPrefix(ix.name, of+"_"), Columns: cols})
 		}
 	}

@@ -72,7 +72,7 @@ func (db *database) exec(q string, args ...driver.Value) error {
 	return classify(err)
 }
 
-// tryLock acquires the turn on the write connection, with the timeout for the file's lock.
+// tryLock waits up to tryTimeout for the turn on the write connection.
 func (db changer) tryLock(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tryTimeout*time.Millisecond)
 	defer cancel()
@@ -109,7 +109,7 @@ func (db changer) try(s engine.Step) error {
 	return nil
 }
 
-// current returns a step with the present periods, and whether it has been executed.
+// current returns a step with the present periods, and whether the step is already done.
 func (db changer) current(step engine.Step) (now engine.Step, done bool, err error) {
 	have := func(t *engine.Table) (parts []rolling.Partition) {
 		parts, err = periods(db.write, t)
@@ -212,7 +212,7 @@ func (db *database) Blockers(context.Context, *engine.Table) ([]engine.Blocker, 
 // Running implements engine.Keeper. There is no server whose statements it could count.
 func (db *database) Running(context.Context) (int, error) { return 0, nil }
 
-// hasIndex reports whether an index exists; an error will be that of its creation.
+// hasIndex reports whether an index exists; false on an error, which creating it will report.
 func (db *database) hasIndex(name string) bool {
 	var n int
 	err := db.pool.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND lower(name) = lower(?)", name).Scan(&n)
@@ -331,8 +331,8 @@ func (db changer) clear(ctx context.Context, name string) error {
 	}
 }
 
-// clearPart deletes rows from the start of the key and returns the next key, or nil once it has
-// dropped the table.
+// clearPart deletes the given number of rows, in the order of the key. It returns the key of the
+// next row, or nil once it has dropped the table.
 func (db changer) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	table, list := dialect{}.Quote(name), strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.
@@ -351,7 +351,7 @@ func (db changer) clearPart(name string, key []string, rows int) (last []driver.
 	return last, db.exec(fmt.Sprintf("DELETE FROM %s WHERE (%s) < (%s)", table, list, marks), last...)
 }
 
-// part runs fn in a transaction on the write connection, after a pause for others.
+// part runs fn in a transaction on the write connection, after a pause for other writers.
 func (db changer) part(ctx context.Context, fn func() error) error {
 	if err := db.pace.wait(ctx); err != nil {
 		return err

@@ -103,9 +103,9 @@ func inOrder(parts []rolling.Partition) []rolling.Partition {
 	return parts
 }
 
-// relayout renders a change of periods as one transaction, which drops the view, makes the change,
-// and creates the view of parts, the periods afterwards. Without legacy_alter_table, ALTER TABLE
-// RENAME would check other views, which may refer to the dropped one.
+// relayout renders one transaction that drops the view, makes the change, and creates the view of
+// parts, the periods after the change. Without legacy_alter_table, ALTER TABLE RENAME would check
+// other views, which may refer to the dropped one.
 func (d dialect) relayout(t *engine.Table, parts []rolling.Partition, change ...string) []string {
 	out := slices.Concat([]string{"DROP VIEW " + d.Quote(t.Name)}, change, d.layout(t, parts))
 	return slices.Concat([]string{"PRAGMA legacy_alter_table = ON"}, transaction(out...), []string{"PRAGMA legacy_alter_table = OFF"})
@@ -126,8 +126,8 @@ func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name))
 }
 
-// layout renders the view of all periods, with the columns more, and the triggers of a declared
-// table.
+// layout renders the view of the periods parts, which has the table's columns and those in more,
+// and for a declared table the view's triggers.
 func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
 	names := columnNames(t)
 	var columns []rolling.DefinedColumn
@@ -157,7 +157,7 @@ func columnNames(t *engine.Table) (names []string) {
 	return names
 }
 
-// viewComment begins the comment in a view that names the column By, which nothing else records.
+// viewComment begins a comment in the view. It names the column By, which nothing else records.
 const viewComment = "/* rowmill: rolls by "
 
 // inComment escapes characters that a comment can't contain; unComment unescapes.
@@ -234,7 +234,7 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 		i++
 		out = append(out, r.insert(i, group), r.update(i, group), r.delete(i, group))
 	}
-	// SQLite runs the last trigger first, which only decides which of several errors is reported.
+	// SQLite runs the last trigger first. This only decides which of several errors is reported.
 	return append(out, r.checks(parts)...)
 }
 
@@ -344,7 +344,7 @@ func (r *router) delete(i int, group []rolling.Partition) string {
 var tokens = regexp.MustCompile("(?s)--[^\n]*\n?|/\\*.*?(?:\\*/|$)|\\[[^]]*(?:\\]|$)|[xX]?'(?:[^']|'')*(?:'|$)|\"(?:[^\"]|\"\")*(?:\"|$)|" +
 	"`(?:[^`]|``)*(?:`|$)|[0-9.](?:[eE][+-]|[\\w.\\x{80}-\\x{10FFFF}])*|[\\w\\x{80}-\\x{10FFFF}]+|.")
 
-// tokensOf returns the tokens of a definition, without comments; what is in parentheses is one.
+// tokensOf returns a definition's tokens, without comments. A part in parentheses is one token.
 func tokensOf(text string) (out []string) {
 	depth := 0
 	for _, t := range tokens.FindAllString(text, -1) {
@@ -400,7 +400,7 @@ func defaultOf(text string) string {
 // named matches an unquoted name.
 var named = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10FFFF}][^']*$`)
 
-// constants are the words that, as a default, are not text.
+// constants are the unquoted words that SQLite doesn't take for text in DEFAULT.
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
 // renameTable renders engine.Rename; with other views or triggers on the table, legacy_alter_table

@@ -50,7 +50,7 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 	return out, nil
 }
 
-// Estimate implements engine.Definer by Footprint, whose sizes are those of the file anyway.
+// Estimate implements engine.Definer. SQLite has no statistics of sizes: Footprint reads the file.
 func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	return db.Footprint(ctx, table)
 }

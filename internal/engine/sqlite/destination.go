@@ -21,9 +21,9 @@ type destination struct {
 	db     *database
 	table  *engine.Table
 	method engine.Method
-	// For a rolling table: the index of column By in a batch, -1 if it is the key that
-	// the engine assigns; the value of one unit of it in units of a position (0 for
-	// times); the periods, and the names of their tables.
+	// For a rolling table: by is the index of column By in a batch, or -1 if By is the key that the
+	// engine assigns. unit is the number of units of a position in one unit of By; 0 for times.
+	// parts are the periods, and stores the names of their tables.
 	by     int
 	unit   int64
 	parts  []rolling.Partition
@@ -143,7 +143,7 @@ func (d *destination) position(b *engine.Batch, i int, key int64) (pos int64, ok
 	return n * d.unit, true
 }
 
-// route returns the table for row from, and the end of the run of rows for the same table.
+// route returns the table for row from, and the end of the rows that go to the same table.
 func (d *destination) route(b *engine.Batch, from, to int, key int64) (string, int, error) {
 	if !d.table.Rolling() {
 		return d.table.Name, to, nil

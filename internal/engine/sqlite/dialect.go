@@ -137,7 +137,7 @@ func fits(t *engine.Table, periods int) error {
 	return nil
 }
 
-// validate returns an error if the table can't be created; a definition was parsed before.
+// validate returns an error if the table can't be created. Parsing has checked a definition.
 func validate(t *engine.Table) error {
 	if t.Definition == nil {
 		return t.Validate()
@@ -152,12 +152,12 @@ func transaction(statements ...string) []string {
 	return append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT")
 }
 
-// createStore renders a table and its indexes, whose names are in one namespace with tables.
+// createStore renders a table and its indexes. SQLite has one namespace for both.
 func (d dialect) createStore(t *engine.Table, name string) []string {
 	return d.createFree(t, name, func(index string) string { return index })
 }
 
-// createFree is createStore with names of indexes that free derives.
+// createFree is createStore with a name for each index that free returns.
 func (d dialect) createFree(t *engine.Table, name string, free func(index string) string) []string {
 	out := []string{d.createTable(t, name)}
 	if t.Definition != nil {

@@ -47,11 +47,11 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// timeFunctions are pure if one of their arguments is a time, that is with at least this number of
-// arguments. With fewer, they return the current time.
+// timeFunctions are pure with at least this number of arguments, of which one is then a time. With
+// fewer, they return the current time.
 var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
 
-// functions are the lists together.
+// functions classifies the names in the lists above.
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 // Function implements engine.Reader. min and max of several arguments aren't aggregates.
@@ -63,8 +63,8 @@ func (recipes) Function(name string, args int) engine.FunctionKind {
 	return functions.Kind(name)
 }
 
-// Bytes implements engine.Reader. 1 is equal to 1.0. Values of columns that have a type are equal
-// only if their texts are.
+// Bytes implements engine.Reader: 1 and 1.0 are equal, but their texts differ. Equal values have
+// the same text in a column of integers, or of texts compared as bytes.
 func (recipes) Bytes(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -109,7 +109,7 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 	case c.Name == "sum":
 		return engine.Recipe{Parts: []string{integerSum}, Merge: []string{"sum($1)"}, Value: value, Steps: []engine.MergeStep{engine.MergeSum}, Integers: true}, true
 	case c.Name == "avg":
-		// The server divides the exact sum of the integers by their number, both as binary fractions.
+		// SQLite divides the exact sum of the integers by their number, both as binary fractions.
 		return engine.Recipe{
 			Parts: []string{integerSum, "count($1)"}, Merge: []string{"sum($1)", "coalesce(sum($1), 0)"}, Value: "(CAST($1 AS REAL) / $2)", Integers: true,
 		}, true

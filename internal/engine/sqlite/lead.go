@@ -19,9 +19,9 @@ import (
 )
 
 // Lead implements engine.Keeper. It locks a file beside the database, PATH-rowmill-NAME.lock, with
-// a lock of the operating system, which ends with the process. Release removes the file only for
-// the lock of a source that is loaded or of a period that is published: their number is unlimited.
-// On a network file system the lock is as reliable as that system's locks.
+// a lock of the operating system, which ends with the process. Release keeps the file, except if
+// the lock is for loading a source or publishing a period: the number of these is unlimited. On a
+// network file system the lock is as reliable as that system's locks.
 func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {

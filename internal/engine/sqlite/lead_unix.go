@@ -11,7 +11,7 @@ import (
 // lockFile locks the file while it is open; held means that another open file holds the lock.
 func lockFile(f *os.File) (held bool, err error) { return flock(f, syscall.LOCK_EX) }
 
-// shareFile is lockFile that doesn't keep others out which do the same.
+// shareFile locks the file against lockFile, but not against other calls of shareFile.
 func shareFile(f *os.File) (held bool, err error) { return flock(f, syscall.LOCK_SH) }
 
 func flock(f *os.File, how int) (held bool, err error) {

@@ -136,7 +136,7 @@ func (l *loader) destination(t *engine.Table) (*destination, error) {
 	return engine.Cached(l.tables, mostTables, t, drop, func() (*destination, error) {
 		without := *t // SQLite assigns the key
 		without.Columns, without.ServerKey = t.Inserted(), ""
-		without.Ignore = t.Ignore || t.Update // at first
+		without.Ignore = t.Ignore || t.Update // see d.update
 		d, err := l.db.destination(&without, engine.Prepared)
 		if err == nil && len(t.Replaced()) > 0 {
 			updates := without
@@ -166,7 +166,7 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	n, err := d.insert(ctx, b, from, to, 0)
 	ack := ackOf(n, to-from, d.table)
 	if err == nil && ack.Skipped > 0 && d.update != nil {
-		// The rows just inserted have the values sent: only others are changed.
+		// The rows just inserted have these values already: the update changes only the other rows.
 		ack.Updated, err = d.update.insert(ctx, b, from, to, 0)
 		ack.Skipped -= ack.Updated
 	}

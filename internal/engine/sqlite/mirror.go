@@ -18,15 +18,15 @@ type mirror struct {
 	db *database
 }
 
-// Attributes implements engine.Mirroring. SQLite has no names for foreign keys, neither of the
-// table nor of tables that refer to it.
+// Attributes implements engine.Mirroring. It lists foreign keys of the table, and those that refer
+// to it, by their columns: SQLite has no names for them.
 func (m mirror) Attributes(table string) (query string, args []any) {
 	return `SELECT 'stay', 'foreign key ' || m.name || '(' || group_concat(f."from", ', ') || ')', 'drop it: a rolling table can have none', '' FROM sqlite_schema AS m, pragma_foreign_key_list(m.name) AS f
 WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") = lower(?1)) GROUP BY m.name, f.id
 UNION ALL SELECT 'stay', 'trigger ' || name, 'drop it, and create it again afterwards', '' FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?1) AND name NOT LIKE '%rowmill%'`, []any{table}
 }
 
-// NoPosition implements engine.Mirroring: each instant has one spelling only.
+// NoPosition implements engine.Mirroring: it finds times in any but the one spelling of an instant.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
 		return ""

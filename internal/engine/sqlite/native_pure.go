@@ -16,9 +16,9 @@ import (
 	sqlite3lib "modernc.org/sqlite/lib"
 )
 
-// A native is SQLite's own pointer to a connection, with the arguments that its
-// functions need. SQLite may use addresses of Go memory during a call, because objects on
-// the heap don't move. text and out are on the heap because a native is.
+// A native is SQLite's own pointer to a connection, with arguments of SQLite's functions. During a
+// call, SQLite may use addresses of Go memory, because objects on the heap don't move. text and out
+// are on the heap because a native is.
 type native struct {
 	db  uintptr
 	tls *libc.TLS // separate from the driver's, which is closed with the connection
@@ -309,6 +309,6 @@ func detach(h handle) { sqlite3lib.Xsqlite3_progress_handler(h.tls, h.db, 0, 0, 
 
 func (*stopper) free() {}
 
-// shareHeap and trimHeap do nothing: memory of Go has no heaps of threads, and returns by itself.
+// shareHeap and trimHeap do nothing: Go's memory isn't divided by threads, and Go returns it.
 func shareHeap() {}
 func trimHeap()  {}

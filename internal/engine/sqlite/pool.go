@@ -23,11 +23,11 @@ import (
 // a page cache of the target's size.
 const poolSize = 8
 
-// boundSize limits those of a bound DB: maintenance holds one while it asks for another.
+// boundSize limits a bound DB's connections: maintenance holds one while it asks for another.
 const boundSize = 4
 
 // A connector opens the connections of SQL, with the DB's pragmas and the functions of Words. Write
-// transactions begin with BEGIN IMMEDIATE: else one that reads first may fail.
+// transactions begin with BEGIN IMMEDIATE: a plain BEGIN may fail at a write after a read.
 type connector struct{ db *database }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -203,9 +203,9 @@ func appendRow(dst []byte, values []any) []byte {
 
 var _ engine.Keeper = (*DB)(nil)
 
-// SQLite has no queue for its lock: other processes try again after at most 100 ms. So a longer gap
-// than that follows each long transaction. Loaders leave a gap after they have held the lock for
-// longLoad in total, which costs them a tenth of the time.
+// SQLite has no queue for its lock: other processes try again after at most 100 ms. So a gap of
+// more than 100 ms follows each long transaction. Loaders leave a gap after they have held the lock
+// for longLoad in total, which costs them a tenth of the time.
 const (
 	longTransaction = 20 * time.Millisecond
 	longLoad        = time.Second

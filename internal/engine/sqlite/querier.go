@@ -20,13 +20,13 @@ type querier struct {
 	db     *database
 	conn   *connection // nil when closed
 	handle handle
-	stop   *stopper // of the connection that executes a statement
+	stop   *stopper // interrupts the connection that executes a statement
 	watch  *engine.Watch
 	buf    []byte
 	finds  map[*engine.Find]*finder
 
 	deletes map[*engine.Delete]*deletion
-	epoch   int64 // the DB's when deletes were prepared
+	epoch   int64 // the DB's epoch when deletes were prepared
 }
 
 // A finder is a prepared Find.
@@ -166,7 +166,7 @@ func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) 
 		return 0, err
 	}
 	defer q.db.unlock()
-	// Prepare outside the watch, which could interrupt it.
+	// Prepare outside the watch, which could interrupt the preparation.
 	of, err := q.deletion(ctx, d)
 	if err != nil {
 		return 0, err

@@ -32,7 +32,7 @@ func (db *reader) ReadState(context.Context, *engine.Session) (engine.State, err
 
 func (db *reader) StateRefusal(engine.State) string { return "" }
 
-// Freeze implements engine.Reader. It can freeze nothing: the time is that of the machine.
+// Freeze implements engine.Reader. It can freeze nothing: the current time is the machine's.
 func (db *reader) Freeze(context.Context, *engine.Session) (engine.State, error) { return nil, nil }
 
 func (db *reader) Cores() int { return runtime.NumCPU() }
@@ -99,7 +99,7 @@ func textResult(ctx context.Context, conn any, query string, head func([]engine.
 			return end, nil
 		}
 		err := s.failed(state)
-		if state&0xff == codeError { // of a value: its text was prepared
+		if state&0xff == codeError { // caused by a value: the statement itself was prepared without an error
 			err = engine.Classed(engine.ErrRefused, err)
 		}
 		if watch.End() {
@@ -168,13 +168,13 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, err
 }
 
-// snapshotTries is how often the sessions begin their transactions until no other connection has
-// written meanwhile.
+// snapshotTries limits how often the sessions begin their transactions. They begin again if another
+// connection has written meanwhile.
 const snapshotTries = 20
 
 // OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read.
-// Another connection tells whether anything was committed while the sessions began; a lock on the
-// file prevents that. Tables need no locks, because the snapshot has their definitions, too.
+// Another connection tells whether anything was committed while the sessions began. If so in each
+// try, a lock on the file prevents it. Tables need no locks: the snapshot has their definitions.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error
@@ -245,7 +245,7 @@ func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _
 	return "all sessions began while the file was locked against writes", errors.Join(failed, classify(err))
 }
 
-// version64 returns a number that is another one after a commit of any other connection.
+// version64 returns a number that changes with each commit of any other connection.
 func version64(ctx context.Context, c *sql.Conn) (v int64, err error) {
 	return v, classify(c.QueryRowContext(ctx, "PRAGMA data_version").Scan(&v))
 }

@@ -87,7 +87,7 @@ func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, t
 		if err != nil {
 			return fail(err)
 		}
-		t.PrimaryKey = nil // the same of each store; a view has none
+		t.PrimaryKey = nil // the key of the last store: all have the same, and a view has none
 		for i := 1; keys[fmt.Sprint(i)] != ""; i++ {
 			t.PrimaryKey = append(t.PrimaryKey, keys[fmt.Sprint(i)])
 		}
@@ -98,7 +98,7 @@ func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, t
 			}
 			continue
 		}
-		for _, c := range cols { // by which the values of the view are compared
+		for _, c := range cols { // their types decide how the view's values are compared
 			if have, ok := types[c.Name]; ok && have != c.Native {
 				t.Refusal = "the tables of its periods have different columns"
 			}

@@ -10,20 +10,20 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// strictClasses are the types of columns in STRICT tables, whose values have no others.
+// strictClasses has the declared types that, in a STRICT table, all values of a column have.
 var strictClasses = map[string]engine.ResultClass{
 	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
 }
 
-// compound matches a query of several queries, or rows: its columns have the types that the first
-// of them declares. collated matches collations, and values of JSON, which mean more to functions
-// than their texts.
+// compound matches a query of several parts, such as SELECT ... UNION SELECT ... or VALUES: only
+// the first part declares the columns' types. collated matches collations, and values of JSON,
+// which mean more to functions than their texts.
 var (
 	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
 	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
 )
 
-// A rootTable is the table that a tree of the file belongs to: its rows, or an index.
+// A rootTable is the table to which a b-tree belongs: the tree has its rows, or an index.
 type rootTable struct {
 	plain  bool // no column has a collation
 	strict bool
@@ -41,7 +41,7 @@ type schemaFacts struct {
 // mostDescribed limits the queries whose descriptions are kept.
 const mostDescribed = 200
 
-// at forgets what is about another version. f.mu is held.
+// at forgets what was found out about another version of the schema. The caller holds f.mu.
 func (f *schemaFacts) at(version string) {
 	if f.version != version || len(f.queries) >= mostDescribed {
 		f.version, f.roots, f.queries = version, nil, map[string][]engine.ResultColumn{}
@@ -171,7 +171,7 @@ func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query st
 		switch {
 		case plain && strict && ok:
 			cols[i].Class = class
-		case plain && c.Native != "ANY": // which is another type in a table that isn't STRICT
+		case plain && c.Native != "ANY": // a temporary table, which isn't STRICT, would convert values of ANY
 			cols[i].Class = engine.ClassText
 		}
 	}

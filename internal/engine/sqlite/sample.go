@@ -17,8 +17,8 @@ const (
 )
 
 // SampleTable implements engine.TableSampler by ranges of row numbers, or of the primary key if the
-// table has no row numbers. It learns the table's size from those of its pages that hold no rows,
-// and reads what ANALYZE has left.
+// table has no row numbers. It learns the table's size from the inner pages of its b-tree, which
+// hold no rows, and reads the statistics that ANALYZE has stored.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	if s.View {
 		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it is a view")), "the table of one period")
@@ -33,7 +33,7 @@ func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []strin
 	}
 	part := engine.SamplePart{From: db.Dialect().Quote(s.Name), Pages: sizes.Data / page}
 	statistics := map[string]engine.ColumnStatistics{}
-	// The table doesn't exist before the first ANALYZE.
+	// sqlite_stat1 doesn't exist before the first ANALYZE.
 	_ = engine.ScanTexts(ctx, db, db.SQL(), 2, func(row []sql.NullString) {
 		rows, each := 0.0, 0.0
 		if n, _ := fmt.Sscan(row[1].String, &rows, &each); n == 0 {

@@ -34,7 +34,7 @@ func (db catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, e
 	return s, engine.About(ctx, err, "measure table "+t.Name)
 }
 
-// A root is the root page of a b-tree: the rows of the table of, or an index of it.
+// A root is the root page of a b-tree: the rows of a table, or an index. of is the table's name.
 type root struct {
 	page     int64
 	table    bool
@@ -178,13 +178,13 @@ func (t *treeFile) children(page int64) ([]int64, error) {
 	return append(out, int64(binary.BigEndian.Uint32(head[8:]))), nil
 }
 
-// sampleLeaves is about how many leaves of a b-tree are read to estimate its rows: a few
-// percent of error for rows of similar lengths.
+// sampleLeaves is about how many leaves of a b-tree are read to estimate its rows. The error is a
+// few percent if the rows have similar lengths.
 const sampleLeaves = 32
 
-// PeriodSizes implements engine.Keeper. Rows are estimated from a sample of the
-// leaves of each table, which takes a few reads. If a reader has prevented the
-// latest writes from reaching the file, the rows are counted instead.
+// PeriodSizes implements engine.Keeper. It estimates rows from a sample of the leaves of each
+// table, which takes a few reads. If a reader keeps the latest writes from reaching the file, it
+// counts the rows instead.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	parts, err := db.Catalog().Partitions(ctx, t)
 	if err != nil {

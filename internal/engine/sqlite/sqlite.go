@@ -61,11 +61,11 @@ type database struct {
 	epoch   int64
 
 	bound bool      // see Bound
-	lent  *sql.Conn // of write, while a bound DB has one
+	lent  *sql.Conn // the pool's connection that a bound DB uses as write during a turn
 
 	pool    *sql.DB       // returned by SQL
 	reads   *sql.DB       // for queries in pieces
-	txTurn  chan struct{} // lock for its write transactions
+	txTurn  chan struct{} // lock for pool's write transactions
 	pace    pace
 	loads   pace // for loaders
 	schemas schemas

@@ -134,11 +134,11 @@ func boundLiteral(c engine.ResultColumn) engine.Literal {
 	}
 }
 
-// mostBound is the number of values of one INSERT: SQLite's least limit in use.
+// mostBound is the number of values of one INSERT, below SQLite's lowest limit in use.
 const mostBound = 900
 
-// insertBound inserts rows of TempTable.Append: a byte before each value, which is NULL or a
-// boundLiteral, and two bytes after each row.
+// insertBound inserts rows that TempTable.Append has encoded: before each value, which is NULL or a
+// boundLiteral, there is one byte, and after each row there are two.
 func insertBound(ctx context.Context, s *engine.Session, table string, columns int, rows []byte) error {
 	var args []any
 	flush := func() error {

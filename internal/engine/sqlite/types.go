@@ -7,10 +7,10 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// typeOf returns what a declared type says. SQLite itself keeps a value only to the kind of its
-// type, by its affinity rules ("Datatypes In SQLite", section 3.1, at sqlite.org); typeOf also
-// knows the usual names of time types. Writers must refuse values that the rest of the type
-// excludes: see Capabilities.Untyped.
+// typeOf returns the type that a declared type stands for. SQLite itself applies only the kind of
+// the type, by its affinity rules ("Datatypes In SQLite", section 3.1, at sqlite.org). typeOf also
+// knows the usual names of time types. Writers must refuse values that the rest of the type, such
+// as a length, excludes: see Capabilities.Untyped.
 func typeOf(native string) value.Type {
 	n := value.ParseName(native)
 	t := value.Type{Kind: affinity(native), Array: n.Array}

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// words implements engine.Words. Only AsText and RowHash use functions that other clients
-// lack: those of the connections of DB.SQL.
+// words implements engine.Words. Only AsText and RowHash use functions that other clients lack:
+// only the connections of DB.SQL have them.
 type words struct {
 	dialect
 	// taken reports whether an index with that name exists; nil: none does.
@@ -19,8 +19,8 @@ type words struct {
 
 func (db *database) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
-// epochOf returns the value of one unit of t's column By in units of a position if
-// the column is an integer, or 0 if it is a time as text.
+// epochOf returns how many units of a position one unit of t's integer column By has, such as
+// 1000000 for seconds; 0 if By is a time as text.
 func epochOf(t *engine.Table) int64 {
 	switch {
 	case t.Grid.Valid() && t.Grid.Axis() == rolling.Sequence:
@@ -248,9 +248,9 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
 
-// Unrestorable implements engine.UntypedWords. Any value may have any storage class.
-// Inserting its text restores that by the column's affinity, except for bytes in a column
-// of another type, and in columns without an affinity.
+// Unrestorable implements engine.UntypedWords. Any value may have any storage class. If its text is
+// inserted, the column's affinity restores the class, except for bytes in a column of another type,
+// and in columns without an affinity.
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {
