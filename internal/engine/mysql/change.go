@@ -313,8 +313,8 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows limits the rows in the floor (see floorName) when the first period is dropped: the
-// server copies the floor's rows under the lock, which takes about a second for this number.
+// floorRows limits the rows in the floor (see floorName) when the first period is dropped. The
+// server copies the floor's rows under the lock; this number takes it about a second.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
@@ -463,7 +463,7 @@ func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table,
 	if at := partitionClause.FindStringIndex(rest); at != nil {
 		rest = rest[:at[0]]
 	}
-	if !db.dialect.mariadb { // where the names of checks are those of the database
+	if !db.dialect.mariadb { // MySQL has one namespace for the checks of a database
 		rest = namedCheck.ReplaceAllString(rest, "\n  CHECK ")
 	}
 	return "CREATE TABLE " + db.dialect.Quote(name) + rest, nil

@@ -120,7 +120,7 @@ func (d dialect) session(p purpose) []string {
 }
 
 // timeLimit removes the limit on a statement's time. MySQL and MariaDB have different names for it;
-// each server takes the other's for a comment.
+// each server takes the other's name for a comment.
 const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statement_time = 0 */"
 
 // attempts are settings that a version may lack, or that may require a privilege.

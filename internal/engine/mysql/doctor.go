@@ -189,7 +189,7 @@ func (db doctor) examineTail(ctx context.Context, table string) (out []engine.Fi
 func (db doctor) Largest(ctx context.Context, n int) ([]string, error) {
 	names, err := engine.List[string](ctx, db, db.pool, "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(table_name, '#P#', 1), '#p#', 1) AS name FROM mysql.innodb_table_stats WHERE database_name = DATABASE() "+
 		"GROUP BY name ORDER BY SUM(clustered_index_size + sum_of_other_index_sizes) DESC LIMIT ?", n)
-	if missing(err) { // the account may read the tables of its database alone
+	if missing(err) { // the account may read only the tables of its own database
 		names, err = engine.List[string](ctx, db, db.pool, "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' "+
 			"ORDER BY DATA_LENGTH + INDEX_LENGTH DESC LIMIT ?", n)
 	}

@@ -45,7 +45,7 @@ var refusals = numbered(map[string][]uint16{
 	"out of range":          {1264, 1441, 1690},
 	"truncated":             {1265},
 	"incorrect value":       {1292, 1365, 1366, 1367, 1411, 1416, 1525},
-	"invalid characters":    {1300, 1977, 3854}, // also those that the column can't hold
+	"invalid characters":    {1300, 1977, 3854}, // also characters that the column can't hold
 	"invalid JSON document": {3140, 3141, 3144},
 })
 

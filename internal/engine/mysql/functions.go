@@ -106,8 +106,8 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 func (db recipes) Function(name string, _ int) engine.FunctionKind {
-	// In some versions of MySQL, such as 8.0.15, after a row with NULL the results of all further rows
-	// are NULL, so that they depend on the order of the rows.
+	// In some versions of MySQL, such as 8.0.15, a row with NULL makes the results of all further
+	// rows NULL. So results depend on the order of the rows.
 	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
 		return engine.UnknownFunction
 	}
@@ -182,8 +182,8 @@ func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.
 }
 
 // surelyCompared is a number of characters that sorting surely compares: usualSortLength divided by
-// four, because a character's sort key has two bytes in most collations, and hardly ever more than
-// four. Shorter texts are compared as a whole.
+// four. A character's sort key has two bytes in most collations, and hardly ever more than four.
+// Shorter texts are compared as a whole.
 const surelyCompared = usualSortLength / 4
 
 // texts reports whether a column's values are texts or bytes.
@@ -268,8 +268,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
-			// Where MariaDB computes with binary fractions, it takes the result for a signed number, unless
-			// it has stored the result before.
+			// Within an expression of binary fractions, MariaDB takes the result, which is
+			// unsigned, for a signed number, unless it has stored the result before.
 			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
@@ -317,8 +317,8 @@ func fewerDigits(c engine.AggregateCall) bool {
 const digitsOfRows = 12
 
 // sumDigits returns -1 if no intermediate sum of a SUM or AVG can overflow. Otherwise it returns
-// the maximum number of digits before the point of such a sum. In some orders of the rows, a sum
-// may need more digits, and the server then replaces it by the largest number.
+// how many digits a sum can have before the point. In some orders of the rows, an intermediate sum
+// may need more: the server then replaces it by the largest number.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1
@@ -400,7 +400,7 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	case c.Inputs[0].Class == engine.ClassOther && c.Result.Class != engine.ClassOther:
 		return engine.Recipe{}, false // a column that holds the extreme would show leading zeros, which the extreme itself doesn't have
 	case c.Result.Native == "FLOAT" && (c.Result.Scale >= 0 || mysql):
-		return engine.Recipe{}, false // its text doesn't have all digits, and MySQL writes some with those of a DOUBLE
+		return engine.Recipe{}, false // a FLOAT's text doesn't have all digits, and MySQL writes some with the digits of a DOUBLE
 	case c.Result.Native == "FLOAT":
 		call := same.Parts[0]
 		same.Parts = []string{call + " + 0e0", "MAX($1 = 0 AND CAST($1 AS CHAR) = '-0')"} // a DOUBLE, whose text has all digits
@@ -424,8 +424,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Value, same.Tie, same.Alone = "CAST($1 AS CHAR)", "$2 = 1", true
 		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
-		// In an expression, MySQL may take the extreme of unsigned integers for a signed number, but no
-		// other extreme.
+		// Within an expression, MySQL may take the extreme of a BIGINT UNSIGNED for a signed
+		// number. No other type has this fault.
 		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {

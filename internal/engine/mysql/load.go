@@ -78,7 +78,7 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 		l.notNull[i] = !have.Null && !have.Auto
 	}
 	for i := range s.Columns {
-		// If a column has no default and a row no value for it, MySQL chooses one and doesn't report it.
+		// MySQL chooses a value for a column without a default and a value, and doesn't report it.
 		if c := &s.Columns[i]; !given[c] && !c.Null && !c.Auto && !c.Generated && c.Default == "" {
 			l.columns = false
 		}
@@ -109,7 +109,7 @@ func (c *conn) describe(table string) (*engine.Schema, error) {
 // gives every value to the column as text, but a literal number is not text.
 func sameByLoad(v engine.Type, column value.Type) bool {
 	switch v {
-	case engine.Int32, engine.Int64: // for the others, a number is an index, or digits of a date
+	case engine.Int32, engine.Int64: // for other columns, a literal number is a member's index, or digits of a date
 		return column.Kind == value.Int && column.Logical != value.Year || column.Kind == value.Decimal || column.Kind == value.Float
 	case engine.Float32, engine.Float64: // a literal for a decimal is a decimal or a double by its form
 		return column.Kind == value.Float
@@ -124,7 +124,7 @@ func sameByLoad(v engine.Type, column value.Type) bool {
 }
 
 // fits reports whether rows [from, to) of b have NULL only where the table accepts it, and only
-// valid text: if a character is cut off, MySQL takes the end of the field for its missing bytes.
+// valid text. After half a character, MySQL takes the end of the field for the missing bytes.
 func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	if !l.columns {
 		return false

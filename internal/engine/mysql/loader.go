@@ -48,7 +48,7 @@ const (
 	errInterrupted = 1317
 )
 
-// Statements that undo an Insert. After those of restart, the transaction is empty.
+// Statements that undo an Insert. restart leaves an empty transaction.
 var (
 	toSavepoint = []string{"ROLLBACK TO SAVEPOINT rowmill"}
 	restart     = []string{rollbackStatement, beginStatement}
@@ -150,10 +150,10 @@ func (l *loader) savepoint(more bool) error {
 	return l.Conn.runAll(savepoint)
 }
 
-// load inserts rows by LOAD DATA, or reports that they must be sent as statements: because of their
-// types, because they are few, or because the server has not accepted all of them unchanged. Then
-// it leaves none of them in the transaction, and the statements will report what is wrong. The
-// journal can't record a LOAD DATA.
+// load inserts rows by LOAD DATA. done is false if they must be sent as statements instead: because
+// of their types, because they are few, or because the server has not accepted all of them
+// unchanged. Then none of them is in the transaction, and the statements will report what is wrong.
+// The journal can't record a LOAD DATA.
 func (l *loader) load(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.loadRows || l.noLoad || l.journal.on {
 		return ack, false, nil

@@ -355,7 +355,7 @@ func (d words) KeyText(c engine.SchemaColumn) string {
 	return d.AsText(c)
 }
 
-// KeyValue casts the text for a DECIMAL: else the server would compare binary floating point.
+// KeyValue casts a DECIMAL's text: otherwise the server would compare it as floating point.
 func (words) KeyValue(c engine.SchemaColumn, text string) (placeholder string, arg any, err error) {
 	switch c.Kind {
 	case value.Bytes:

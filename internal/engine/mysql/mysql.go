@@ -68,7 +68,7 @@ type server struct {
 	packet    atomic.Int64 // max_allowed_packet, as read by the latest connection
 	lockTries int          // the constant lockTries, except in tests
 	loadRows  int          // the constant loadRows, except in tests
-	splitRows int          // likewise
+	splitRows int          // the constant splitRows, except in tests
 	// interrupt is called before each statement of a change, in tests. If it returns an error, the
 	// change fails with that error, and the change's connection is discarded.
 	interrupt func(statement string) error

@@ -48,7 +48,7 @@ type partitioner struct{ dialect }
 
 func (d dialect) partitioner() partitioner { return partitioner{d} }
 
-// reorganize renders the change of adjacent partitions to others of the same range, with a copy.
+// reorganize renders the change of adjacent partitions to new ones of the same range, by a copy.
 func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (string, error) {
 	defs, err := d.partitions(t, now)
 	if err != nil {
@@ -226,7 +226,7 @@ type bounded struct {
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {
-		if i == 0 && floored(t) && (isFloor(h.name) || h.to <= t.Grid.Bounds().From) { // in tables of others, the first one may hold values that are no times
+		if i == 0 && floored(t) && (isFloor(h.name) || h.to <= t.Grid.Bounds().From) { // others' tables may have a first partition of values that are no times
 			l.floor, l.floorIs, l.hasFloor = h.to, h.name, true
 			continue
 		}

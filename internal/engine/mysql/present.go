@@ -85,7 +85,7 @@ func plain(expression string) string {
 
 // A link is what a head needs to connect to a node.
 type link struct {
-	node, server string // server is its name in mysql.servers
+	node, server string // server is the node's name in mysql.servers
 	options      [][2]string
 	password     string
 }

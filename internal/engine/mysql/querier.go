@@ -34,7 +34,7 @@ type statement struct {
 	stmt  driver.Stmt
 	id    uint32        // the server's id of the statement, 0 if only the driver knows it
 	types []engine.Type // of its placeholders
-	takes []int         // the index of the value for each of them
+	takes []int         // for each placeholder, the index of its value
 	short bool          // the answer has few rows
 }
 

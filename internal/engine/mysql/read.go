@@ -86,7 +86,7 @@ const unlimited = "/*+ MAX_EXECUTION_TIME(60000) */ "
 // A reader implements engine.Reader: it runs queries in pieces.
 type reader struct {
 	*server
-	states     lazily[[]string]   // of stateVariables, those that the server has
+	states     lazily[[]string]   // the stateVariables that the server has
 	spider     lazily[bool]       // see hasSpider
 	collations lazily[collations] // see knownCollations
 	logged     lazily[logging]    // see logsAll

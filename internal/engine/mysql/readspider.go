@@ -10,7 +10,7 @@ import (
 )
 
 // Spider rewrites conditions, expressions and ranges of indexes for the nodes, and may change the
-// meaning: LIKE loses its ESCAPE, LOCATE swaps its arguments, bit literals lose their bits, and the
+// meaning. LIKE loses its ESCAPE, LOCATE swaps its arguments, and bit literals lose their bits. The
 // last of several ranges loses its bound, so that rows come twice. Aggregates over several
 // partitions lose groups. Only plain reads of rows are right.
 

@@ -16,7 +16,7 @@ import (
 // versions tells whether partitions have changed: see engine.PartVersioner.
 type versions struct {
 	*server
-	traced lineages // of partitions of which versions were asked for
+	traced lineages // of the partitions whose versions were asked for
 }
 
 // TimeWords implements engine.PartVersioner: the functions in pureFunctions that return the current

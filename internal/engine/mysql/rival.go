@@ -45,7 +45,7 @@ func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, err
 		return nil, classify(err)
 	}
 	if len(engine.RivalsOf(jobs, routines, table, nil)) == 0 {
-		return nil, nil // without reading the partitions of all tables
+		return nil, nil // the partitions of all tables needn't be read
 	}
 	others, err := engine.List[string](ctx, db, db.pool, "SELECT DISTINCT TABLE_NAME FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND PARTITION_NAME IS NOT NULL")
 	if err != nil {

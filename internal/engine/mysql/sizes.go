@@ -19,8 +19,8 @@ type sizer struct{ *server }
 
 func (db *server) sizer() sizer { return sizer{db} }
 
-// PeriodSizes implements engine.Keeper. If the account can read the sizes of InnoDB's files, it
-// takes those. It divides each between data and indexes by the statistics, which may be outdated.
+// PeriodSizes implements engine.Keeper with the sizes of InnoDB's files, if the account can read
+// them. It divides each between data and indexes by the statistics, which may be outdated.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	return out, engine.About(ctx, err, "sizes of the periods of "+t.Name)
@@ -251,9 +251,9 @@ func (d dialect) measure(t *engine.Table) []string {
 }
 
 // Sizes implements engine.Catalog. InnoDB updates a partition's statistics some ten seconds after a
-// tenth of its rows has changed. So Sizes refreshes only those of the partitions written to last,
-// and takes the file's size where statistics are nearly empty (STATS_AUTO_RECALC=0). If the table
-// has no files of its own, or they can't be read, it refreshes all statistics.
+// tenth of its rows has changed. So Sizes refreshes the statistics only of the partitions written
+// to last, and takes the file's size where statistics are nearly empty (STATS_AUTO_RECALC=0). If
+// the table has no files of its own, or they can't be read, it refreshes all statistics.
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)
@@ -319,9 +319,9 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// sizesOf adds up the partitions' sizes by their statistics. If the statistics give less than a
-// tenth of the file's size, they are outdated: sizesOf takes the file's size, and divides it into
-// data and indexes in the proportion of the other partitions.
+// sizesOf adds up the partitions' sizes by their statistics. If these give less than a tenth of a
+// file's size, they are outdated: then sizesOf takes the file's size, and divides it into data and
+// indexes in the proportion of the other partitions.
 func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Sizes {
 	var known engine.Sizes
 	var rest int64

@@ -118,8 +118,8 @@ type pollfd struct {
 const pollIn = 1
 
 // await waits until data can be read. A blocking read would wait, too, but on a Unix socket it
-// would wake up twice for each statement: also when the server reads the statement from the
-// socket's buffer.
+// would wake up twice for each statement: the first time when the server reads the statement from
+// the socket's buffer.
 func (s *socket) await() error {
 	fd := pollfd{fd: int32(s.fd), events: pollIn}
 	for {

@@ -21,7 +21,7 @@ type staging struct {
 	loadable loadable
 	source   source
 	buf      []byte
-	indexes  string // the statement that adds them; "": none
+	indexes  string // the statement that adds the other indexes; "": none
 	open     bool   // a transaction is open
 	sent     int    // bytes in the open transaction, roughly
 	done     engine.Staged

@@ -155,8 +155,8 @@ func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, 
 	return s, engine.About(ctx, err, "describe table "+name)
 }
 
-// schemas caches the descriptions of tables for one version of the schema, because to describe one
-// table takes a read of the whole schema.
+// schemas caches descriptions of tables, all of one version of the schema, because describing a
+// table reads the whole schema.
 type schemas struct {
 	mu      sync.Mutex
 	version int64

@@ -152,7 +152,7 @@ func transaction(statements ...string) []string {
 	return append(append([]string{"BEGIN IMMEDIATE"}, statements...), "COMMIT")
 }
 
-// createStore renders a table and its indexes. SQLite has one namespace for both.
+// createStore renders a table and its indexes, named after it: SQLite has one namespace for both.
 func (d dialect) createStore(t *engine.Table, name string) []string {
 	return d.createFree(t, name, func(index string) string { return index })
 }

@@ -113,8 +113,8 @@ func appendQuoted(dst, p []byte) []byte {
 	}
 }
 
-// appendBound appends the row's values in the format that step reads: a letter for the type, then
-// the 8 bytes of a number, or the length and the bytes of text or binary data.
+// appendBound appends the row's values in the format that stmt.run reads: a letter for the type,
+// then the 8 bytes of a number, or the length and the bytes of text or binary data.
 func (e *encoder) appendBound(dst []byte, b *engine.Batch, row int, key int64) []byte {
 	if e.key {
 		dst = binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(key))
@@ -143,7 +143,7 @@ func appendBytes(dst []byte, kind byte, p []byte) []byte {
 	return append(binary.NativeEndian.AppendUint32(append(dst, kind), uint32(len(p))), p...)
 }
 
-// appendTime appends a time in the format that step reads.
+// appendTime appends a time in the format of appendBound.
 func appendTime(dst []byte, us int64) []byte {
 	at := len(dst)
 	dst = value.AppendTime(append(dst, 't', 0, 0, 0, 0), us)

@@ -83,10 +83,10 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 	return 0;
 }
 
-// rowmill_run runs the statement `times` times, each time with the next `values` values
-// at p. It returns the number of rows of a query, each of which SQLite computes
-// completely, or of rows that the statement has changed, without those that triggers
-// changed; or a negated error code.
+// rowmill_run runs the statement `times` times, each time with the next `values` values at p. For a
+// query it computes each row completely and returns the number of rows. Otherwise it returns how
+// many rows the statement has changed, without those that triggers changed. An error is a negated
+// code.
 static long long rowmill_run(void *db, void *stmt, const unsigned char *p, int values, int times) {
 	long long n = 0;
 	int rc = DONE, query = sqlite3_column_count(stmt) > 0;

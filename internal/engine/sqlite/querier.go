@@ -143,7 +143,7 @@ func (q *querier) find(f *engine.Find, values []engine.Value) (int, error) {
 	return int(rows), nil
 }
 
-// appendValue appends a value in the format that rows reads: see encoder.appendBound.
+// appendValue appends a value in the format of encoder.appendBound.
 func appendValue(dst []byte, t engine.Type, v engine.Value) []byte {
 	switch t {
 	case engine.Float32:
