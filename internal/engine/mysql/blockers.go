@@ -125,7 +125,7 @@ const (
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
 // Sessions lists the sessions visible to the target's user. It uses SHOW, because the view omits a
-// session if its columns can't hold the session's bytes.
+// session with bytes that the view's columns can't hold.
 func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error { // MariaDB has more columns than MySQL

@@ -78,7 +78,7 @@ func (c *conn) loadable(table string, cols []engine.Column) (loadable, error) {
 		l.notNull[i] = !have.Null && !have.Auto
 	}
 	for i := range s.Columns {
-		// MySQL chooses a value for a column without a default and a value, and doesn't report it.
+		// MySQL itself fills a column that has no default and isn't sent, and doesn't report it.
 		if c := &s.Columns[i]; !given[c] && !c.Null && !c.Auto && !c.Generated && c.Default == "" {
 			l.columns = false
 		}

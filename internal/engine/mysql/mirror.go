@@ -219,7 +219,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.continueCounter(ctx, holder); err != nil {
 		return err
 	}
-	// ctx doesn't interrupt the RENAME: it must leave no lock. Its success can be checked later.
+	// No lock may stay, so ctx doesn't interrupt the RENAME. Its success can be checked later.
 	renamed := make(chan error, 1)
 	go func() {
 		_, err := renamer.ExecContext(context.WithoutCancel(ctx), rename)

@@ -131,7 +131,7 @@ func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (
 		l = l.with(parts[:n])
 		parts = parts[n:]
 	}
-	split = slices.DeleteFunc(split, func(name string) bool { return !slices.Contains(there, name) }) // without gaps that exist only in between
+	split = slices.DeleteFunc(split, func(name string) bool { return !slices.Contains(there, name) }) // without gaps that add itself creates and splits
 	return statements, split, err
 }
 

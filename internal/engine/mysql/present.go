@@ -124,7 +124,7 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 				}
 				return db.checkPresents(ctx, h, links)
 			}})
-	case len(steps) > 0: // until it is flushed, the head keeps its connections
+	case len(steps) > 0: // until FLUSH TABLES, the head keeps its old connections
 		flush := "FLUSH TABLES " + db.dialect.Quote(h.Table.Name)
 		steps = append(steps, engine.HeadStep{What: "have the Spider table connect anew", SQL: []string{flush}, Run: func(ctx context.Context) error {
 			if _, err := db.keep.ExecContext(ctx, flush); err != nil {

@@ -41,7 +41,7 @@ func checkReplace(s engine.Replace) error {
 // is only one partition, readers see only the exchange.
 //
 // MariaDB can't exchange if other tables are locked, too: it validates the rows in a transaction,
-// which the other locks would keep open. Its other partitions become tables by CONVERT PARTITION.
+// which the other locks would keep open. It turns the other partitions into tables by CONVERT.
 func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	defer func() {
 		if serverError(c.err, errTablesDiffer, errNoColumn) {

@@ -18,8 +18,8 @@ type reader struct {
 	facts schemaFacts
 }
 
-// ReadSession implements engine.Reader. No pragma changes an answer that others rely on: there are
-// no settings.
+// ReadSession implements engine.Reader. A client's State is empty, because no pragma that clients
+// rely on changes an answer.
 func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
 	words.Text, words.Describe = textResult, describe
