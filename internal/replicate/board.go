@@ -29,7 +29,7 @@ func (s State) final() bool { return s == Done || s == Failed }
 type Status struct {
 	Host  string `json:"host"`
 	State State  `json:"state"`
-	// Bytes are on its disk; in state Checking, those that were found right.
+	// Bytes of the copy are on its disk. In state Checking, they are the bytes found right so far.
 	Bytes int64 `json:"bytes"`
 	// Reason is why it failed, or waits.
 	Reason string `json:"reason,omitempty"`
@@ -83,7 +83,7 @@ func printable(text string) string {
 	return text
 }
 
-// set changes a host's status, unless that is final. It reports whether it did.
+// set changes a host's status, unless the status is final, and reports whether it did.
 func (b *Board) set(host string, change func(*Status)) bool {
 	host = printable(host)
 	b.mu.Lock()
@@ -174,7 +174,7 @@ func (b *Board) pending(hosts []string) (out []string) {
 	return out
 }
 
-// retry has failed hosts tried again.
+// retry sets failed hosts back to Waiting, so that they are tried again.
 func (b *Board) retry() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,7 +48,8 @@ func (e errStalled) Error() string {
 // retryEvery is how long a feeder waits before it tries a host again.
 const retryEvery = 300 * time.Millisecond
 
-// feed returns when bye has been passed on, when no host is left, or when ctx ends.
+// feed sends to the first host that is left. It returns when bye has been passed on, when no host
+// is left, or when ctx ends.
 func (f *feeder) feed(ctx context.Context) {
 	alive, of, said := time.Now(), "", ""
 	f.high, f.left = map[string]int{}, map[string]error{}
@@ -262,8 +263,8 @@ type packed struct {
 	data  []byte
 }
 
-// sendChunks sends all chunks from fl.sent on, each once the store has it. It reads a chunk while
-// it sends the previous one.
+// sendChunks sends all chunks from fl.sent on, each as soon as the store has it. It reads a chunk
+// while it sends the previous one.
 func (f *feeder) sendChunks(ctx context.Context, w *wire, host string, fl *flow) error {
 	g, ctx := errgroup.WithContext(ctx)
 	free, ready := make(chan []byte, 2), make(chan packed)

@@ -7,11 +7,11 @@
 // crash, and a host whose sender has died all work in the same way. Each keeps nothing but its
 // directory and a file with the hashes of the chunks.
 //
-// Send and Receive are the two ends, and feeder is what both do to the host after them. Nothing
-// leaves a process before the other side has proved that it knows the token, over TLS; a manifest
-// is checked before anything is written, and files are opened so that no path leaves the directory.
-// What Send is given must not change meanwhile. It copies files and directories, with their
-// permissions and times, but no symbolic links, and no owners.
+// Send and Receive are the two ends; both use feeder to send to the host after them. Nothing leaves
+// a process before the other side has proved that it knows the token, over TLS. A manifest is
+// checked before anything is written, and files are opened so that no path leaves the directory.
+// The directory that Send copies must not change meanwhile. Send copies files and directories, with
+// their permissions and times, but no symbolic links, and no owners.
 //
 //	go replicate.Receive(ctx, listener, "/var/lib/mysql", &replicate.Board{}, replicate.ReceiveOptions{Token: token, Say: log.Print})
 //	result, err := replicate.Send(ctx, "/srv/mysql", []string{"host1:9189"}, &replicate.Board{}, options)
@@ -103,7 +103,7 @@ func scan(root *os.Root, skip []string) (*manifest, error) {
 	return newManifest(entries)
 }
 
-// lostAndFound is at the top of a file system of its own.
+// lostAndFound is a directory at the top of a file system.
 const lostAndFound = "lost+found"
 
 // Limits of a copy, above any that fits on a machine: 1 PiB, and as many entries as a frame has
@@ -159,8 +159,8 @@ func (m *manifest) chunks() int { return int((m.size + chunkSize - 1) / chunkSiz
 // end returns the number of bytes in the first n chunks.
 func (m *manifest) end(n int) int64 { return min(int64(n)*chunkSize, m.size) }
 
-// each calls fn for each part of a chunk: buf is the part's place in data, which is as long as the
-// chunk.
+// each calls fn for each part of a chunk that lies in one file, at its offset in the file. buf is
+// the part's place in data, which is as long as the chunk.
 func (m *manifest) each(chunk int, data []byte, fn func(e *entry, at int64, buf []byte) error) error {
 	from, to := m.end(chunk), m.end(chunk+1)
 	first := sort.Search(len(m.starts), func(i int) bool { return m.starts[i]+m.Entries[i].Size > from })

@@ -47,7 +47,7 @@ type receiver struct {
 	lost     time.Time     // when the last sender was lost
 	feeding  *feeder
 	unfeed   func() // ends feeding and waits for it
-	said     bool   // the end of the chain was said
+	said     bool   // bye is closed
 	finished bool   // finish has begun
 
 	earlier *Result // of a run that has completed this directory
@@ -64,7 +64,7 @@ type incoming struct {
 const (
 	leastPatience = time.Second
 	mostPatience  = time.Hour
-	mostDepth     = 1000 // hosts before a receiver, for how long it waits
+	mostDepth     = 1000 // at most as many hosts before a receiver count for how long it waits
 )
 
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
@@ -72,9 +72,9 @@ var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fe
 // Receive writes the copy that a sender sends into a directory, which is empty or has a part of
 // that copy. It returns once the source has confirmed the copy, after all hosts have ended. It
 // waits for a sender without a limit. A complete copy, however, must be confirmed within the
-// sender's patience, once for each host of the chain up to this one; otherwise Receive fails, and a
-// later run can have the copy confirmed. If an earlier run has completed the directory, Receive
-// only tells the sender so.
+// sender's patience times the number of hosts up to this one. Otherwise Receive fails, and a later
+// run can have the copy confirmed. If an earlier run has completed the directory, Receive only
+// tells the sender so.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
@@ -148,7 +148,7 @@ func someOf(names []string) string {
 	return "it has " + strings.Join(names, ", ")
 }
 
-// end has Receive return an error.
+// end makes Receive return an error.
 func (r *receiver) end(err error) {
 	select {
 	case r.ended <- err:
@@ -350,7 +350,7 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	}
 	r.mu.Lock()
 	newRun := r.run != h.Run
-	// Each host before this one may be tried for the patience, before this one is.
+	// Each host before this one may be tried for the patience before it is this one's turn.
 	r.st, r.me, r.run, r.patience = st, h.Host, h.Run, h.Options.Patience*time.Duration(1+min(max(h.Depth, 0), mostDepth))
 	r.mu.Unlock()
 	if newRun {
@@ -364,7 +364,7 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 		r.feeding = f
 		r.unfeed = func() {
 			select {
-			case <-r.bye: // which it passes on
+			case <-r.bye: // the feeder passes it on
 				select {
 				case <-fed:
 				case <-time.After(handshakeTime):

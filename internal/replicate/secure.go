@@ -59,7 +59,7 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// proof returns what a side of a session sends: role differs, so that it can't be sent back.
+// proof returns one side's proof. role differs between the sides, so no proof can be sent back.
 func proof(c *tls.Conn, token, role string) ([]byte, error) {
 	state := c.ConnectionState()
 	material, err := state.ExportKeyingMaterial("EXPORTER-rowmill-copy", nil, sha256.Size)

@@ -16,7 +16,7 @@ import (
 
 // Options apply to all hosts of a copy.
 type Options struct {
-	// Zstd has chunks compressed between two hosts.
+	// Zstd means that hosts send chunks compressed.
 	Zstd bool
 	// Limit is the most bytes per second that a host sends; 0 is no limit.
 	Limit int64
@@ -39,7 +39,8 @@ type Result struct {
 	Files   int     `json:"files"`
 	Hash    string  `json:"hash"` // BLAKE3 of the whole copy
 	Seconds float64 `json:"seconds"`
-	// Hosts are all hosts of the chain after Send; the receiver and the hosts after it after Receive.
+	// Hosts are, after Send, all hosts of the chain; after Receive, the receiver and the hosts
+	// after it.
 	Hosts []Status `json:"hosts"`
 	// Earlier means that Receive has written nothing: an earlier run has made this copy, which may be
 	// in use.
@@ -116,7 +117,7 @@ func Send(ctx context.Context, dir string, hosts []string, board *Board, o SendO
 
 var errChanged = errors.New("a file has another size or time")
 
-// slowAfter is how far a host may be behind the one before it before it is reported as slow.
+// slowAfter is how many bytes a host may be behind the host before it without being called slow.
 const slowAfter = 256 << 20
 
 // awaitHosts waits until each host is done or has failed, and names slow ones.

@@ -24,7 +24,7 @@ type store struct {
 	state *os.File
 
 	mu     sync.Mutex
-	hashes []hash        // of all chunks; at the source the zero hash until it has been read once
+	hashes []hash        // of all chunks; at the source, zero for a chunk that was not read yet
 	have   int           // the chunks that are written
 	grown  chan struct{} // closed when have grows
 }
@@ -49,7 +49,7 @@ func openSource(dir string, skip []string) (*store, error) {
 }
 
 // openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from
-// an earlier run are read and compared with their hashes; checked is told how many are right.
+// an earlier run are read and compared with their hashes; checked gets the number of right ones.
 func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n int)) (_ *store, err error) {
 	state, err := root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Kinds of frames. A frame is its kind, the length of its body in four bytes, and the body.
+// Kinds of frames. A frame is its kind, the length of its body in four bytes, and the body. Down is
+// away from the source, and up is towards it.
 const (
 	frameProof    = 'T' // a side knows the token: see secure.go
 	frameHello    = 'H' // down: what is to be copied, as JSON
@@ -24,7 +25,7 @@ const (
 	framePosition = 'P' // up: the chunks that are written, in eight bytes
 	frameStatus   = 'S' // up, every statusEvery: what is known of the receiver and those after it, as JSON
 	frameRefusal  = 'R' // either way, and the last frame: why there is no copy, as JSON
-	frameBye      = 'B' // down: every host has ended, and the source did not change; its BLAKE3. Up: so it is
+	frameBye      = 'B' // down: every host has ended, and the source did not change; its BLAKE3. Up: the copy has the same
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Files of a sandbox directory. lock is held by its owner, or by a server that outlives it.
+// Files of a sandbox directory. The owner process holds lock, or a server that outlives the owner.
 const (
 	lockFile     = "lock"
 	stateFile    = "sandbox.json"

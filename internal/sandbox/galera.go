@@ -150,9 +150,9 @@ func (l *launch) findGalera() error {
 	return os.WriteFile(filepath.Join(l.tmpDir, "wsrep_sst_"+copyMethod), []byte(copyScript), 0o700)
 }
 
-// copyScript runs the server's own script, until the server ends, which leads its process group:
-// for a server that was killed, the script alone waits forever. An rsync of root would become
-// nobody, who can't enter the sandbox.
+// copyScript runs the server's own script, and kills it when the server ends: for a server that was
+// killed, the script would wait forever. The server's process id is that of the process group. An
+// rsync that root starts would run as nobody, who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"
 	copyScript = `#!/bin/sh
@@ -167,7 +167,7 @@ exit $status
 `
 )
 
-// clusterEnv lets the server of a member find that script.
+// clusterEnv lets the server of a member find copyScript.
 func (l *launch) clusterEnv() []string {
 	if l.part.role != Member {
 		return nil

@@ -183,8 +183,8 @@ func userArg() []string {
 }
 
 // installerOfMariaDB returns the program that creates the system tables. It is the server itself if
-// the statements that mariadb-install-db reads are installed beside it: that script needs further
-// tools in the places where packages put them.
+// the files that mariadb-install-db reads are beside it, because that script needs further tools in
+// the places where packages put them.
 func installerOfMariaDB(server, hint string) (string, error) {
 	const installer = "mariadb-install-db"
 	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -275,7 +275,7 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 		}
 		return err
 	}
-	// It contains the server's UUID, which must differ between servers.
+	// auto.cnf contains the server's UUID, which must differ between servers.
 	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

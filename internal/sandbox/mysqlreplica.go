@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// logged is replicated, changes nothing, and lets a new source have a position.
+// logged changes nothing, but is replicated: it gives a new source a position.
 const logged = "CREATE DATABASE IF NOT EXISTS " + Database
 
 // binlogArgs are the replication arguments of a server of the MySQL family. gtid are the arguments
@@ -34,8 +34,8 @@ func followMariaDB(l *launch) []string {
 	return []string{"CHANGE MASTER TO MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1, " + sourceAccount(l, "MASTER"), "START SLAVE"}
 }
 
-// followMySQL is followMariaDB for MySQL. The key encrypts the account's password on a connection
-// without TLS.
+// followMySQL is followMariaDB for MySQL. The source's public key encrypts the account's password
+// on a connection without TLS.
 func followMySQL(l *launch) []string {
 	change, word, replica := "CHANGE MASTER TO", "MASTER", "SLAVE"
 	if compareVersions(l.bin.version, "8.0.23") >= 0 {

@@ -85,7 +85,7 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	}
 	switch {
 	case errors.Is(err, errLocked):
-		// Its nodes run with it.
+		// The server runs. Its nodes, which may be stopped, are to run with it.
 		if i := slices.IndexFunc(list, func(in Instance) bool { return in.Name == name && in.State == Running }); i >= 0 {
 			err = errors.Join(ErrRunning, startNamedNodes(ctx, list[i], g, logf, &u))
 		}

@@ -88,7 +88,7 @@ func (s *Server) stopNodes(ctx context.Context) error {
 // An undoing stops the servers that a call has started, unless the call succeeds.
 type undoing struct{ started []*Server }
 
-// add releases the server: it holds its lock itself.
+// add closes this process's lock: the server holds the lock itself.
 func (u *undoing) add(s *Server) error {
 	u.started = append(u.started, s)
 	return s.lock.Close()

@@ -39,7 +39,8 @@ func postgres() *kind {
 	return &kind{
 		name:     "postgres",
 		storages: []string{Heap},
-		// A thousand connections that each hold a few pages of 8 KiB; two WAL segments of 16 MiB.
+		// For a thousand connections, each with a few pages of 8 KiB; for two WAL segments of 16
+		// MiB.
 		minMemory: 8 << 20,
 		minRedo:   32 << 20,
 		reserved:  reserved,
@@ -98,7 +99,7 @@ const postgresHint = "install it, on Debian and Ubuntu with: apt install postgre
 // installerOfPostgres finds the installer of the server's version.
 func installerOfPostgres(server string) (string, error) { return besideServer(server, "initdb") }
 
-// besideServer finds a program of the server's version, which is in its directory.
+// besideServer finds a program of the server's version, beside the server's program.
 func besideServer(server, program string) (string, error) {
 	real, err := filepath.EvalSymlinks(server)
 	if err != nil {
@@ -266,7 +267,7 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
-// streaming returns the settings of a source and its replicas, whose limits may not be lower.
+// streaming returns the settings of a source or a replica. A replica's limits may not be lower.
 func streaming(l *launch) map[string]string {
 	if l.part.role == "" {
 		return nil
@@ -282,7 +283,7 @@ func streaming(l *launch) map[string]string {
 	return settings
 }
 
-// slot is the name by which the source keeps what a replica has not received.
+// slot names the replication slot, in which the source keeps what a replica has not received.
 func (l *launch) slot() string { return "replica_" + strconv.Itoa(l.part.number) }
 
 func copyPostgres(ctx context.Context, l *launch, dir string) error {
@@ -294,7 +295,7 @@ func copyPostgres(ctx context.Context, l *launch, dir string) error {
 	if err != nil {
 		return err
 	}
-	// A slot of a start that was broken off.
+	// The slot may be left from an interrupted start.
 	_, err = queryPostgres(ctx, l.part.head().Socket,
 		"SELECT slot_name, pg_drop_replication_slot(slot_name)::text FROM pg_replication_slots WHERE slot_name = '"+l.slot()+"'")
 	if err != nil {

@@ -56,8 +56,8 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	return p, nil
 }
 
-// stop asks the process to end, kills it when grace has expired or ctx is done, and reports
-// whether it had to.
+// stop asks the process to end, kills it when grace has expired or ctx is done, and reports whether
+// it was killed.
 func (p *process) stop(ctx context.Context, grace time.Duration) (killed bool) {
 	// Signal fails only if the process has already ended.
 	_ = p.cmd.Process.Signal(p.ask)

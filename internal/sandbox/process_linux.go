@@ -28,7 +28,7 @@ func serverAttr(k *kind, detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: k.deathSignal}
 }
 
-// startPassing starts a command that does not run as root with the capability to pass through,
+// startPassing starts a command, which does not run as root, with the capability to pass through,
 // and write to, directories owned by root: CAP_DAC_OVERRIDE, which root has in containers, too.
 //
 // PostgreSQL checks with access(2) whether it may execute itself. The kernel drops the

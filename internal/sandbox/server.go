@@ -15,7 +15,7 @@ import (
 
 // Time limits.
 const (
-	// A kept directory may need crash recovery; a new server is up in about 0.1 s.
+	// startTimeout allows for crash recovery; a new server is up in about 0.1 s.
 	startTimeout = 5 * time.Minute
 	// startPoll is the interval between checks whether a starting server is up. After startNews, a
 	// line of progress reports that it isn't up yet.

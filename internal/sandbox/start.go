@@ -261,7 +261,7 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	if err := os.Mkdir(l.tmpDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if head := l.part.head(); l.part.role == Replica && head.Port != 0 { // accounts are replicated
+	if head := l.part.head(); l.part.role == Replica && head.Port != 0 { // its accounts are those of its source
 		var err error
 		if l.headPassword, err = head.password(); err != nil {
 			return err

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// templateRecipe is the version of the installation: templates of another one are not used.
+// templateRecipe is the version of the installation; templates of other versions are not used.
 const templateRecipe = 1
 
 // freshData fills dataDir, which must not exist. An installation takes seconds on a slow disk, so

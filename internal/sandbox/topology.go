@@ -13,7 +13,7 @@ const (
 	// Source is a server whose changes Replicas receive and repeat.
 	Source  = "source"
 	Replica = "replica"
-	// Member is a server of a Galera cluster: all of them take changes, and have those of the others.
+	// Member is a server of a Galera cluster: each takes changes, and receives those of the others.
 	Member = "member"
 )
 
@@ -57,8 +57,8 @@ type replication struct {
 	// copy fills the empty directory dir with the data of the source. If it is nil, a replica begins
 	// with a new data directory and repeats all changes.
 	copy func(ctx context.Context, l *launch, dir string) error
-	// position are the statements that return what a source has committed. reached is the query that
-	// returns 1 once a replica has that position, which replaces %s. It may wait for a second.
+	// position are the statements that return what a source has committed, its position. reached is
+	// the query that returns 1 once a replica has the position %s. It may wait for a second.
 	position []string
 	reached  string
 	// joined returns an error until a member of a cluster has the data of the others. It is nil if the
@@ -112,7 +112,7 @@ func (o Options) validateTopology(k *kind) error {
 	return nil
 }
 
-// topologies are the parameters of topologies that are given.
+// topologies returns the topologies' parameters that are given, such as "replicas".
 func (o Options) topologies(k *kind) (given []string) {
 	for _, t := range []struct {
 		key string

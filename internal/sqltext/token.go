@@ -265,7 +265,8 @@ func (s *Scanner) commentEnd(at int) int {
 }
 
 // executableComment returns an executable comment as one token. The server's version determines
-// whether the server executes or skips the text. It is an error if the end depends on that.
+// whether the server executes or skips the text. If the comment's end depends on that, it is an
+// error.
 func (s *Scanner) executableComment() (Token, error) {
 	begin := strings.IndexByte(s.text[s.at:], '!') + 1
 	n := strings.Index(s.text[s.at+begin:], "*/")

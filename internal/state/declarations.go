@@ -20,7 +20,7 @@ type Declared struct {
 	Period   string
 	Revision int64
 	Created  time.Time
-	// Format is that of the records of the version that applied it; 0 if it recorded none.
+	// Format is the format of the records of the rowmill version that applied the table; 0 if none.
 	Format int64
 }
 
@@ -35,7 +35,7 @@ type declarations struct{ *database }
 func (s declarations) Declared(ctx context.Context, table string) (*Declared, error) {
 	d, found := Declared{Name: table}, false
 	into := map[string]any{"declaration": &d.Text, "period": &d.Period, "revision": &d.Revision, "created_us": micros{&d.Created}, "format": &d.Format}
-	// All columns: a table of an earlier version has no format.
+	// All columns, because a table of an earlier version lacks the column format.
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 		found = true
 		columns, err := r.Columns()

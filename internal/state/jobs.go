@@ -24,7 +24,7 @@ type Job struct {
 	// succeeded. Failures is the number of failed passes since the last successful one.
 	Problem  string
 	Failures int
-	// Since is since when the problem is the same one.
+	// Since is the time since which Problem is the same.
 	Since time.Time
 }
 

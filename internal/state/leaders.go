@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// leading is the lane of the rows of processes that keep all lanes of a table.
+// leading stands in the column lane for a process that keeps all lanes of a table.
 const leading = "all"
 
 // leaders records which process leads each table.
@@ -27,14 +27,14 @@ func (s leaders) Beat(ctx context.Context, table string) error {
 	return because("record the leader of "+table, err)
 }
 
-// Beats records that this process still leads the tables of its Beats, unless another process has
-// taken them over since. It returns the number of these tables.
+// Beats records that this process still leads the tables for which it has called Beat, except those
+// that another process has taken over since. It returns the number of tables that it leads.
 func (s leaders) Beats(ctx context.Context) (int64, error) {
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), engine.Process(), leading)
 	return n, because("record the leader of tables", err)
 }
 
-// Leader returns the process that recorded last that it leads a table, and when.
+// Leader returns the process that last recorded that it leads a table, and when it did so.
 func (s leaders) Leader(ctx context.Context, table string) (by string, at time.Time, err error) {
 	_, err = s.one(ctx, s.DB(), "leaders of "+table, []any{&by, micros{&at}},
 		"SELECT by_whom, at_us FROM rowmill_leaders WHERE table_name = ? ORDER BY at_us DESC LIMIT 1", table)

@@ -15,14 +15,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Counts are the numbers of rows Sent, which are Inserted, Updated, Duplicate or Rejected.
+// Counts are numbers of rows. Each row Sent is Inserted, Updated, Duplicate or Rejected.
 type Counts struct {
 	Sent     int64 `json:"sent"`
 	Inserted int64 `json:"inserted"`
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
-	// Duplicate rows have the key of another row, and changed nothing. Of those that were compared
-	// with that row, Different have other values, Repeated have the key of another row of their own
+	// Duplicate rows have the key of another row, and changed nothing. Some are compared with that
+	// row: Different counts those with other values, Repeated those whose other row is of their own
 	// source. A row may be both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
@@ -51,7 +51,7 @@ func (c *Counts) fields() []*int64 {
 	return []*int64{&c.Sent, &c.Inserted, &c.Updated, &c.Duplicate, &c.Different, &c.Repeated, &c.Rejected}
 }
 
-// into are the counts to scan, and args to bind.
+// into returns the counts for Scan, and args returns them as values of a statement.
 func (c *Counts) into() (out []any) {
 	for _, n := range c.fields() {
 		out = append(out, n)
@@ -88,7 +88,7 @@ type Batch struct {
 	Extents []Extent
 }
 
-// Tables for notes, in the form in which their rows are inserted.
+// Tables with the columns that an engine.Loader inserts, or looks up by Has.
 var (
 	ledgerTable  = noteTable("rowmill_ledger", []string{"table_name", "batch"}, "lower_pos", "upper_pos", "sent", "inserted", "updated", "duplicate", "different", "repeated", "rejected", "at_us")
 	touchedTable = noteTable("rowmill_touched", []string{"table_name", "writer"}, "lower_pos", "upper_pos")
@@ -108,7 +108,7 @@ func noteTable(name string, texts []string, integers ...string) *engine.Table {
 	return t
 }
 
-// noteRows returns rows of such a table, without any.
+// noteRows returns an empty batch for the table t.
 func noteRows(t *engine.Table) engine.Rows {
 	return engine.Rows{Table: t, Batch: engine.NewBatch(t.Columns)}
 }
@@ -221,13 +221,13 @@ type Source struct {
 	Key string
 	// Path is its name for users, Kind one of the kinds of sources.
 	Path, Kind string
-	// Loaded is the offset up to which it is in the table, Lines and Hash are of the bytes before.
+	// Loaded is the offset up to which it was loaded. Lines and Hash are those of the bytes before.
 	Loaded, Lines int64
 	Hash          string
-	// HeadHash, of the first Head bytes, tells it from another file of the same name.
+	// HeadHash is the hash of the first Head bytes. It distinguishes files of the same name.
 	Head     int64
 	HeadHash string
-	// Options are those that determine the meaning of its bytes, as the loader writes them.
+	// Options are the load's options that determine what its bytes mean, as the loader writes them.
 	Options string
 	// Counts are the counts of the rows up to Loaded.
 	Counts
@@ -258,7 +258,7 @@ const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, he
 // Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
 func (s ledger) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	all, err := s.sources(ctx, table, "")
-	// Here, because a server's collation may consider two different paths equal.
+	// The paths are compared here: a server's collation may consider different paths equal.
 	return slices.DeleteFunc(all, func(f Source) bool { return kind != "" && f.Kind != kind || path != "" && f.Path != path }), err
 }
 
@@ -406,7 +406,8 @@ func (s ledger) putCuts(ctx context.Context, x Exec, table, source string, cuts 
 // notedAtATime is how many batches one statement names.
 const notedAtATime = 500
 
-// batchesOf calls fn with the rest of a statement on the lines of some batches, and its values.
+// batchesOf calls fn for each group of ids, with the FROM and WHERE of a statement on these
+// batches' lines, and the statement's values.
 func batchesOf(table string, ids []string, fn func(from string, args []any) error) error {
 	for part := range slices.Chunk(ids, notedAtATime) {
 		args := []any{table}

@@ -16,7 +16,7 @@ type Parts struct {
 	Compared
 }
 
-// Compared is when the partitions of a table were last compared.
+// Compared describes the last comparison of a table's partitions with the recorded ones.
 type Compared struct {
 	// Alters is from engine.PartIdentities, Definition from engine.PartsWritten; At is by the server's
 	// clock.
@@ -72,15 +72,15 @@ func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	return p, nil
 }
 
-// Redefine records another definition, unless the partitions were compared since was.
+// Redefine replaces the definition of was, the last comparison, unless a later one is recorded.
 func (s identities) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
 	now := was
 	now.Definition = definition
 	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
 }
 
-// PutParts records the partitions put in place of those of the same names, removes the partitions
-// gone, and records when the table's were compared, in the transaction of x.
+// PutParts records the partitions put, in place of those with the same names, and the comparison c.
+// It removes the records of the partitions gone. All this is in the transaction of x.
 func (s identities) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
 	rows := [][]any{{table, "", c.text(), c.At}}

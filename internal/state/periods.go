@@ -61,7 +61,7 @@ type Period struct {
 	// Rows and Checksum are those of its rows when it was sealed.
 	Rows     int64
 	Checksum string
-	// Checked is the position at which they were last compared with the rows.
+	// Checked is the position at which Rows and Checksum were last compared with the stored rows.
 	Checked int64
 	// Rebuilt reports that the period is stored sorted, and compressed if requested.
 	Rebuilt bool

@@ -122,7 +122,8 @@ func schema(text string) []string {
 			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
 		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
-		// How what apply took away when it took a table over is given back: statements, as JSON.
+		// When apply takes over a table, it may take things away. Here are the statements, as JSON,
+		// that give each back.
 		"CREATE TABLE IF NOT EXISTS rowmill_undo (table_name " + name + ", serial BIGINT NOT NULL, what " + text + " NOT NULL, statements " + text + " NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, serial))",
 		// What identifies the partitions whose rows exact roll-ups have. A row without a name says when
@@ -137,7 +138,7 @@ var laterColumns = map[string][]string{"rowmill_tables": {"format"}}
 
 // Ensure creates missing tables, columns and views.
 func (s *database) Ensure(ctx context.Context) (err error) {
-	// PostgreSQL's IF NOT EXISTS fails while another process creates the same.
+	// PostgreSQL's IF NOT EXISTS fails while another process creates the same table.
 	for range ensureTries {
 		err = s.ensure(ctx)
 		if !errors.Is(err, engine.ErrDuplicateKey) && !errors.Is(err, engine.ErrTableExists) || engine.Sleep(ctx, engine.Jitter(ensurePause)) != nil {

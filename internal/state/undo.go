@@ -17,8 +17,8 @@ type Undo struct {
 // takeovers records how takeovers are undone.
 type takeovers struct{ *database }
 
-// AddUndo records how to give something back, before apply takes it away; once, whatever the number
-// of attempts.
+// AddUndo records how to give something back, before apply takes it away. A repeated attempt adds
+// no second record.
 func (s takeovers) AddUndo(ctx context.Context, table, what string, statements []string) error {
 	have, err := s.Undos(ctx, table)
 	if err != nil {

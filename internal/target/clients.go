@@ -10,7 +10,7 @@ import (
 // spareConnections are for rowmill's own monitoring, and for a person who looks.
 const spareConnections = 50
 
-// waySettings are the settings of the server that a way of `bench hotrow` needs, by kind of server.
+// waySettings are the server settings that ways of `bench hotrow` need, by way and kind of server.
 var waySettings = map[string]map[string]Setting{
 	"no-detect": {
 		"mariadb":  {"innodb_deadlock_detect", "OFF"},
@@ -25,11 +25,12 @@ var waySettings = map[string]map[string]Setting{
 // other clients would give up, and begin again.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients is the number of clients for which the default wait is enough. With more, the wait
-// is as many seconds as there are clients: nobody gives up while one run a second is counted.
+// patientClients is the number of clients for which the default wait is enough. For more clients,
+// the wait in seconds is their number: nobody gives up as long as one client a second gets the
+// lock.
 const patientClients = 1000
 
-// ForClients returns a target with room for n connections, in the settings of a way of
+// ForClients returns a target with room for n connections, and with the settings of way, one of
 // result.HotWays. Only a private server is started with these settings. Another server must have
 // room already, and can't be used for a way that is a setting.
 func ForClients(text string, n int, way string) (string, error) {

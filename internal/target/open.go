@@ -43,8 +43,8 @@ type Node struct {
 	DataDir string
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
-	// Replica reports that the node repeats the changes of the first node; Member, that each node
-	// takes changes and has those of the others.
+	// Replica reports that the node repeats the changes of the first node. Member reports that the
+	// nodes are a cluster: each takes changes, and receives those of the others.
 	Replica, Member bool
 }
 
@@ -160,8 +160,8 @@ func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Causal returns the settings of a session on a node of a cluster with which it reads what was
-// committed on any node before.
+// Causal returns the settings with which a session on a node of a cluster reads everything that was
+// committed before on any node.
 func (d *DB) Causal() engine.State {
 	if !d.Nodes[0].Member {
 		return nil
@@ -194,8 +194,8 @@ func (d *DB) Died() (<-chan struct{}, func() error) {
 	}
 }
 
-// deathNews is how long Death waits to learn that the server's process has ended, slightly later
-// than the connection is lost.
+// deathNews is how long Death waits for the end of the server's process, which may be noticed
+// slightly later than the loss of the connection.
 const deathNews = time.Second
 
 // Death returns why the private server ended, if that caused the error, else nil.
@@ -281,7 +281,7 @@ func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
 }
 
 // Lowered returns a numeric setting of a private server's target that is lower on the server: a
-// server silently lowers a setting for which it may open too few files.
+// server silently lowers a setting that needs more files than it may open.
 func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
 	p, err := parse(text)
 	if err != nil {

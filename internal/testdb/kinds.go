@@ -28,11 +28,11 @@ func SkipUnlessNightly(t testing.TB, instead string) {
 	}
 }
 
-// Kinds returns which of the given kinds of database to use in a test of a package above the
-// engines: "sqlite", if it is among them, and one server, chosen by a hash of the test's name, so
+// Kinds returns which of the given kinds of database a test of a package above the engines uses:
+// "sqlite", if it is among them, and one server. A hash of the test's name chooses the server, so
 // that all tests together cover each kind evenly and a test always runs on the same server. In the
-// nightly run it returns all. In both cases only kinds allowed by KindsVariable are returned. Tests
-// of an engine itself (engine/enginetest) run on every kind and don't use it.
+// nightly run, Kinds returns all. In both cases only kinds allowed by KindsVariable are returned.
+// Tests of an engine itself (engine/enginetest) run on every kind and don't use Kinds.
 func Kinds(t testing.TB, kinds ...string) []string {
 	t.Helper()
 	if !Nightly() {
@@ -112,8 +112,8 @@ func setVersion(o *sandbox.Options, list string) error {
 	return o.Validate()
 }
 
-// requirement returns a server's name in RequireVariable: the name of a part of it that is
-// installed separately, and with the version if a particular one is requested, such as "mysql-9.7".
+// requirement returns a server's name in RequireVariable: its kind, or "rocksdb", which is
+// installed separately. If a version is requested, it follows, such as "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {

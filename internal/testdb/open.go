@@ -42,8 +42,8 @@ func OpenAt(t testing.TB, at engine.Target) engine.DB {
 // An Own is a server of one test.
 type Own = sandbox.Server
 
-// OpenOwn starts a server of a kind, which may have options such as "mariadb?replicas=1", for this
-// test alone, which may kill it and start it again, and opens it. Both end with the test.
+// OpenOwn starts a server for this test alone, and opens it. kind may have options, such as
+// "mariadb?replicas=1". The test may kill and restart the server. Both end with the test.
 func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	t.Helper()
 	ctx := context.Background()
@@ -77,7 +77,7 @@ func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	if err != nil {
 		t.Fatalf("open %s: %v", at, err)
 	}
-	t.Cleanup(func() { _ = db.Close() }) // connections that the server has lost
+	t.Cleanup(func() { _ = db.Close() }) // fails if the server has lost a connection
 	return db, server
 }
 

@@ -53,7 +53,8 @@ func Require(t testing.TB, what string, err error) {
 	t.Skipf("without %s: %v (%s=%s would make this a failure)", what, err, RequireVariable, what)
 }
 
-// RequireTool is Require of a program that only nightly installs: another run goes on without it.
+// RequireTool is Require for a program that only the nightly run has for certain. Any other run
+// skips the test if the program is missing.
 func RequireTool(t testing.TB, what, program string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -85,8 +86,8 @@ func Until(t testing.TB, what string, is func() bool) {
 	}
 }
 
-// NextSecond waits for the next second of the clock of a MariaDB or MySQL server, which has the
-// times of changes in seconds.
+// NextSecond waits for the next second of the clock of a MariaDB or MySQL server. Such a server
+// records the times of changes in whole seconds.
 func NextSecond(t testing.TB, db *sql.DB) {
 	t.Helper()
 	seconds := func() (n int64) {
@@ -140,10 +141,10 @@ const startTimeout = 2 * time.Minute
 
 // Server returns the server of a kind that all tests share. A kind is that of a sandbox, with
 // optional parameters: "mariadb", "mariadb?engine=rocksdb". Each distinct kind is a separate
-// server: one of the whole run if ServersVariable is set, else one of this process. Unless the
-// parameters differ, it has 64 MiB of memory and of redo log, durability none, and its files are in
-// memory. A test that changes the server's variables, reads counters of the whole server, or kills
-// it, must start its own server with package sandbox.
+// server: one of the whole run if ServersVariable is set, else one of this process. Unless its
+// parameters say otherwise, it has 64 MiB of memory and of redo log, durability none, and its files
+// are in memory. A test that changes the server's variables, reads counters of the whole server, or
+// kills it, must start its own server with package sandbox.
 func Server(t testing.TB, kind string) *Shared {
 	t.Helper()
 	if !allowed(kind) {

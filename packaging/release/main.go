@@ -145,9 +145,9 @@ func (r *release) identify() error {
 
 var semantic = regexp.MustCompile(`^v?([0-9]+\.[0-9]+\.[0-9]+)(?:-([0-9]+)-g[0-9a-f]+)?$`)
 
-// packageVersion returns the version for package managers, which compare it: 1.2.3 for a
-// tagged commit, and for those after it one with the commit's time, which is greater. A
-// version before the first tag is less than any.
+// packageVersion returns a version that package managers can compare. A tagged commit has the tag's
+// version, such as 1.2.3. A later commit also has its time, which makes the version greater. Before
+// the first tag, the version is less than any.
 func (r *release) packageVersion() (version, metadata, prerelease string) {
 	stamp := "git" + r.time.Format("20060102150405")
 	m := semantic.FindStringSubmatch(r.version)

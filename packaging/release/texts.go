@@ -41,7 +41,7 @@ func output(binary string, args ...string) ([]byte, error) {
 // heading matches the line above a part of a command's help.
 var heading = regexp.MustCompile(`^([A-Z][A-Za-z ]*):$`)
 
-// subcommand matches the line of a command in the help of the one above it.
+// subcommand matches the line of a command in the help of its parent command.
 var subcommand = regexp.MustCompile(`^  ([a-z][a-z-]*) +(.*)$`)
 
 // addPages adds the man page of a command, and those of the commands below it.

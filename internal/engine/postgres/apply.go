@@ -181,7 +181,7 @@ func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	return true
 }
 
-// detach completes a Detach, perhaps interrupted during the detach, or before the rename.
+// detach performs a Detach, or what an interrupted attempt has left of it: detach or rename.
 func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	statements, err := c.changeDetach(s)
 	child := childName(s.Table, s.Part)
@@ -219,8 +219,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches the partition child by statement, concurrently, or finishes its interrupted
-// detach. Until the detach is finished, the partition's rows are invisible.
+// setFree detaches the partition child by statement, a DETACH ... CONCURRENTLY; or it finishes a
+// detach of child that was interrupted. A detach hides the rows of child until it is finished.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
@@ -228,8 +228,8 @@ func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement
 	}
 }
 
-// finishDetach finishes the interrupted detaches of t's partitions, because t can't detach another
-// one before. It keeps the detached tables, and reports whether child is one of them.
+// finishDetach finishes the interrupted detaches of t's partitions: until then, t can't detach
+// another partition. It keeps the detached tables, and reports whether child is one of them.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
 	for _, name := range c.texts(ctx, c.pending(t)) {
 		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")
@@ -311,8 +311,8 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 // of their rows. Other sessions may still read, and write to other partitions.
 //
 // A client that waits for one of these locks is about to write. It also holds a lock on the table,
-// so that the client and the change would be in a deadlock. exclusiveWait is shorter than
-// deadlock_timeout, after which the server might end the client's transaction.
+// which the change requests next: a deadlock. exclusiveWait is shorter than deadlock_timeout, after
+// which the server might end the client's transaction.
 func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
 	if s.Proofs == nil {
 		return

@@ -108,7 +108,7 @@ func (d dialect) relations(tables ...*engine.Table) string {
 		"OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent IN (" + list + ")))"
 }
 
-// sizes is the query for two sizes: rows, TOAST, maps and primary key; and all other indexes.
+// sizes is the query for two sizes: data (rows, TOAST, maps and primary key) and other indexes.
 func (d dialect) sizes(tables ...*engine.Table) string {
 	return "SELECT " + sizeColumns + " FROM (" + d.relations(tables...) + ") r"
 }
@@ -176,8 +176,8 @@ func durability(settings map[string]string) string {
 // https://www.postgresql.org/docs/current/wal-async-commit.html.
 const walWriterRounds = 3
 
-// crashLoss returns the time span whose commits may be lost when the server's processes are killed;
-// with fsync off, none: the operating system has the WAL.
+// crashLoss returns the time span whose commits may be lost when the server's processes are killed.
+// fsync doesn't matter: the operating system has the WAL that was written.
 func crashLoss(settings map[string]string) time.Duration {
 	if settings["synchronous_commit"] != "off" {
 		return 0
@@ -215,8 +215,8 @@ WHERE i.indrelid = $1::oid ORDER BY c.relname, k`
 
 const describeTriggers = `SELECT tgname FROM pg_trigger WHERE tgrelid = $1::oid AND NOT tgisinternal ORDER BY tgname`
 
-// Describe implements engine.Keeper. Options may contain "identity", such as "always: id", with the
-// identity columns that accept a value only with OVERRIDING SYSTEM VALUE; and "default_partition".
+// Describe implements engine.Keeper. Options may have "default_partition", and "identity": the
+// columns that accept a value only with OVERRIDING SYSTEM VALUE, such as "always: id".
 func (db catalog) Describe(ctx context.Context, name string) (*engine.Schema, error) {
 	s, err := db.describe(ctx, name)
 	return s, engine.About(ctx, classify(err), "describe table "+name)

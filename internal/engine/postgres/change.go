@@ -85,7 +85,7 @@ func (d dialect) changeAttach(s engine.Attach) ([]string, error) {
 	return append([]string{d.addCheck(s.Table, s.From, s.Part)}, d.attachChecked(s)...), nil
 }
 
-// attachChecked attaches a table that has its CHECK, which a partition does not need.
+// attachChecked attaches a table that has the CHECK of its bounds, and drops this CHECK.
 func (d dialect) attachChecked(s engine.Attach) []string {
 	child := childName(s.Table, s.Part)
 	var out []string
@@ -95,7 +95,7 @@ func (d dialect) attachChecked(s engine.Attach) []string {
 	return transaction(append(out, d.attach(s.Table, s.Part), d.dropCheck(child, boundsCheck(s.Part.Period)))...)
 }
 
-// Comments on tables, also for an administrator after a crash.
+// Comments that rowmill puts on tables. After a crash, they also inform an administrator.
 const replacedMark = "rowmill: replaced"
 
 func dropMark(t *engine.Table) string { return "rowmill: to be dropped, was a partition of " + t.Name }
@@ -125,7 +125,7 @@ func checkReplace(s engine.Replace) error {
 }
 
 // replaceChecked renders one transaction, so that readers see either the old partitions or the new
-// one. If the name With is also in Out, the table of the new rows is renamed twice.
+// one. If the name With is also in Out, the table of the new rows first gets a temporary name.
 func (d dialect) replaceChecked(s engine.Replace) []string {
 	tables := []string{s.Table.Name, s.With}
 	for _, p := range s.Old {
@@ -187,8 +187,8 @@ const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING
 // compressible value of the rows that it processes.
 const compressedTarget = "toast_tuple_target=128"
 
-// createTemplate renders Words.CreateTemplate. like is appended to the list of what the table
-// copies. The server chooses unique names for the indexes.
+// createTemplate renders Words.CreateTemplate. like, such as " EXCLUDING INDEXES", is appended to
+// the list of what the table copies. The server chooses unique names for the indexes.
 func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, like string) []string {
 	quoted := d.Quote(name)
 	copied := likeTable
@@ -217,8 +217,8 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, 
 }
 
 // recompressed is a query for the columns whose values TOAST may compress, each with an expression
-// that returns the value uncompressed. It finds none in a table with generated columns, which can't
-// be rewritten.
+// that returns the value uncompressed. A table with generated columns can't be rewritten: the query
+// then finds no column.
 const recompressed = `SELECT a.attname, format_type(a.atttypid, a.atttypmod) ||
 	CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || quote_ident(n.nspname) || '.' || quote_ident(o.collname) ELSE '' END,
 	format_type(a.atttypid, a.atttypmod), CASE t.typname WHEN 'jsonb' THEN '%s::text' WHEN 'json' THEN '%s::text' WHEN 'bytea' THEN '%s || ''''::bytea' ELSE '%s || ''''' END
@@ -231,9 +231,9 @@ AND NOT EXISTS (SELECT FROM pg_attribute g WHERE g.attrelid = a.attrelid AND g.a
 //
 // TOAST stops compressing a row once it is below 2 kB, and does not process the row again when it
 // is copied. If the table has a compressed value, the statement rewrites all rows from uncompressed
-// values, down to the table's much lower target; meanwhile the table takes its space twice.
-// Otherwise the statement only rebuilds the indexes: a load in primary key order leaves the pages
-// of the other indexes two thirds full.
+// values. TOAST then compresses each row down to the table's much lower target; meanwhile the table
+// takes its space twice. Otherwise the statement only rebuilds the indexes: a load in primary key
+// order leaves the pages of the other indexes two thirds full.
 func (c *changer) compress(ctx context.Context, name string) string {
 	reindex := "REINDEX TABLE " + c.Quote(name)
 	var compressed, changes []string

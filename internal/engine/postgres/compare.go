@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// comparedRows is how many rows a statement of Compare has.
+// comparedRows is the highest number of rows that one statement of Compare sends.
 const comparedRows = 500
 
 // Compare implements engine.LoaderConn. It sends the rows as a list of values, which the server

@@ -200,8 +200,8 @@ func (d dialect) searchPath() string {
 }
 
 // prepareSession prepares a connection. It sends the SET statements in one message, and the query
-// in a second one: in the same transaction the query could block, if the account's transactions are
-// read-only and deferrable by default.
+// that sets the search path in a second one. If the account's transactions are read-only and
+// deferrable by default, the query could block in the same transaction.
 func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}

@@ -27,7 +27,7 @@ func (db catalog) Tables(ctx context.Context) ([]engine.ListedTable, error) {
 }
 
 // defineTable is a query for the parts of a definition in order: columns and constraints, then
-// indexes and options. A column whose default is a sequence becomes an identity, because the
+// options and indexes. A column whose default is a sequence becomes an identity, because the
 // declaration's table gets a sequence of its own. The query omits the names of constraints, which
 // only one table can have.
 const defineTable = `WITH t AS (SELECT * FROM pg_class WHERE oid = to_regclass($1::text))

@@ -38,7 +38,7 @@ func transaction(statements ...string) []string {
 	return slices.Concat([]string{beginStatement}, statements, []string{commitStatement})
 }
 
-// lockWait is the lock timeout of maintenance, and so the most that statements queue behind it.
+// lockWait is the lock timeout of maintenance. Other statements queue behind it for no longer.
 const lockWait = "2s"
 
 // maxName is the longest name of a relation in bytes; the server truncates longer ones silently.
@@ -61,8 +61,8 @@ func childName(t *engine.Table, p rolling.Partition) string {
 	return t.Name + "_" + p.Name
 }
 
-// partitionName is the reverse of childName. If someone else has attached a table, the partition's
-// name is the table's name in quotes.
+// partitionName is the reverse of childName. A child whose name doesn't begin with the table's name
+// was attached by someone else: its partition has the child's name in quotes.
 func partitionName(t *engine.Table, child string) string {
 	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name
@@ -169,7 +169,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	if t.Definition != nil {
 		for _, ix := range t.Definition.Indexes {
-			name := "" // the table that has the declared name may have an index of this one
+			name := "" // another table has the declared name, and may have an index of this name
 			if ix.Name != "" && t.Name == t.Definition.Name {
 				name = d.Quote(ix.Name)
 			}

@@ -21,7 +21,7 @@ func setTo(code, setting string, bad []string, what, fix, cost, source string) e
 	}}
 }
 
-// counted returns a check of what vitals found: a number that should be 0, with a text for it.
+// counted returns a check of a counter of the vitals that should be 0; evidence formats its value.
 func counted(code, counter, evidence, what, fix, cost, source string) engine.Check {
 	return engine.Check{Finding: engine.Finding{Code: code, What: what, Fix: fix, Cost: cost, Source: manual + source, Measured: true}, Look: func(v *engine.Vitals) string {
 		n := v.Status[counter]
@@ -106,7 +106,7 @@ func (db doctor) Examine(ctx context.Context, tables []string, interval time.Dur
 	}
 	names := append(slices.Clone(settings), "track_counts", "log_statement", "checkpoint_completion_target", "wal_compression", "TimeZone", "synchronous_commit", "autovacuum")
 	v, err := engine.ReadVitals(ctx, interval, func() (map[string]string, error) {
-		// What the server is set to: this session has settings of its own.
+		// The settings of the server, not those that this session has changed.
 		return engine.Pairs[string](ctx, db, db.pool, "SELECT name, COALESCE(reset_val, setting) FROM pg_settings WHERE name IN ("+engine.QuoteList(names, quoteText)+")")
 	}, func() (map[string]float64, error) {
 		return engine.Pairs[float64](ctx, db, db.pool, vitalStatus, wornAge, longTransaction)

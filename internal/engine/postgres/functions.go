@@ -103,8 +103,8 @@ var impliedOperators = engine.WordSet("= <> != < <= > >= ~~ !~~ ~~* !~~* ~ !~")
 
 // changingOperators is a query for operators and casts of users and extensions whose function isn't
 // immutable: they may return another result in another session or transaction. (A stable function
-// returns the same result only within a statement.) A row has the operator's name, 'implicit' for a
-// cast that needs no syntax of its own, or an empty text for another cast; and an explanation.
+// returns the same result only within a statement.) Each row has a name and an explanation. The
+// name is the operator's, 'implicit' for a cast that needs no syntax, or empty for another cast.
 // Object identifiers below 16384 belong to the server itself: see FirstNormalObjectId in its
 // transam.h.
 const changingOperators = "SELECT o.oprname, 'the operator ' || o.oprname || ' may be one of a user, whose function ' || p.proname || ' isn''t IMMUTABLE' " +
@@ -131,7 +131,7 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// functions are the lists together.
+// functions combines the lists above.
 var functions = engine.Functions{Pure: pureFunctions, Clock: clockFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 func (recipes) Function(name string, args int) engine.FunctionKind {
@@ -246,8 +246,8 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	return r
 }
 
-// distinctTexts are types that only the server compares, whose values are equal only if their texts
-// are. An interval is no such type: its month is equal to 30 days.
+// distinctTexts are types whose values are equal only if their texts are; only the server compares
+// them. The type interval isn't among them: '1 month' is equal to '30 days'.
 var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is the recipe of min and max. Equal numbers may have different texts, such as 1.0
@@ -277,8 +277,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 	return engine.Recipe{}, false
 }
 
-// distinctRecipe is the recipe of aggregates of distinct values. Each text of this server stands
-// for one value, but several values may be equal, such as 1.0 and 1.00.
+// distinctRecipe is the recipe of aggregates of distinct values. Values with the same text are the
+// same value, but values with different texts may be equal, such as 1.0 and 1.00.
 func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	if len(c.Args) != 1 {
 		return engine.Recipe{}, false

@@ -21,8 +21,8 @@ func (db housekeeper) CreateDatabase(ctx context.Context, name string) error {
 	return engine.About(ctx, db.Classify(err), "create database "+name)
 }
 
-// DropDatabase implements engine.Housekeeper. Sessions that have just been closed may still be
-// there.
+// DropDatabase implements engine.Housekeeper. FORCE ends sessions that were closed a moment ago but
+// are still there.
 func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	_, err := db.pool.ExecContext(ctx, "DROP DATABASE IF EXISTS "+db.dialect.Quote(name)+" WITH (FORCE)")
 	return engine.About(ctx, db.Classify(err), "drop database "+name)

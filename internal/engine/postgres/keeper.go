@@ -158,8 +158,8 @@ const (
 )
 
 // leadSession are settings with which the server detects a dead client within about 11 s, instead
-// of two hours, and closes no idle connection. Over a Unix socket, it refuses those that it lacks
-// there.
+// of two hours, and closes no idle connection. Over a Unix socket, the server refuses settings that
+// it lacks there.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",

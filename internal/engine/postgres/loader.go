@@ -113,14 +113,14 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return l.insert(e, t, b, from, to, more)
 }
 
-// copyPause is how many Inserts into a table don't try COPY after it has met a row that exists, or
-// binary COPY after it has met a value without a binary form. The rows of such an Insert are sent
-// twice, and more of the kind are likely to follow.
+// copyPause is how many Inserts into a table skip COPY after COPY has met a row that exists. It is
+// also how many skip binary COPY after a value without a binary form. Such a failure means that
+// rows are sent twice, and more such rows are likely to follow.
 const copyPause = 16
 
-// copy inserts rows by COPY, or reports that they must be sent as statements: because of their
-// types, because they are few, or because the server has refused a row, which may be one to skip.
-// The transaction then has none of the rows.
+// copy inserts rows by COPY. Without an error, done = false means that the rows must be sent as
+// statements: because of their types, because they are few, or because the server has refused one,
+// perhaps one to skip. The transaction then has none of the rows.
 func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.copyRows || e.noCopy {
 		return ack, false, nil
@@ -132,7 +132,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	if e.copy == "" {
 		schema, err := l.db.catalog().Describe(ctx, t.Name)
 		if err != nil {
-			e.pause = copyPause // the INSERT may have the same error, as of a table that isn't there
+			e.pause = copyPause // the INSERT will report the error, such as a table that isn't there
 			return ack, false, nil
 		}
 		if !copies(t.Inserted(), schema) {
@@ -181,7 +181,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	case errors.Is(class, engine.ErrDuplicateKey):
 		e.pause = copyPause
 	case !errors.Is(class, engine.ErrRefused):
-		e.noCopy = true // of a view, or with row security
+		e.noCopy = true // such as for a view, or a table with row security
 	}
 	e.err = nil
 	if err := l.Undo(); err != nil || !errors.Is(class, errText) {

@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// locals is a query for the names and definitions of all that users or extensions have made, and
-// for the session's time zone: when each week begins. Object identifiers below 16384 belong to the
-// server itself: see FirstNormalObjectId in its transam.h.
+// locals is a query for the names and definitions of all that users or extensions have made.
+// Another row describes the session's time zone, by the instants at which weeks begin. Object
+// identifiers below 16384 belong to the server itself: see FirstNormalObjectId in its transam.h.
 const locals = `SELECT 'the session''s time zone', (SELECT pg_catalog.md5(pg_catalog.string_agg(EXTRACT(epoch FROM d::timestamptz)::text, ',' ORDER BY d))
 	FROM pg_catalog.generate_series('1971-01-03'::timestamp, '2037-12-27'::timestamp, '7 days'::interval) d) UNION ALL
 SELECT 'type ' || pg_catalog.format_type(t.oid, NULL), CASE t.typtype

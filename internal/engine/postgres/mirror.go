@@ -18,7 +18,7 @@ type mirror struct {
 	db *server
 }
 
-// NoPosition implements engine.Mirroring: infinity, and years beyond.
+// NoPosition implements engine.Mirroring. It finds infinity, and years after 9999.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
 		return ""
@@ -114,9 +114,10 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.Quote(c.Name))
 	}
-	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and left to
-	// the copy: before it inserts such a row, all earlier entries are applied. Otherwise another row
-	// might still hold the row's value of a second unique key, although it has given the value up.
+	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and not
+	// applied: the copy reads these rows itself. When it does, all other entries are applied.
+	// Otherwise a row of the target might still hold a value of a second unique key that the source
+	// has since given to a row that the copy inserts.
 	comes, first := "0", ""
 	if later.Text != "" {
 		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
@@ -217,8 +218,8 @@ END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on)
 	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
 }
 
-// alike returns a statement to run after both tables have their new names. It renames the target's
-// indexes, and thereby their constraints, like the source's indexes of the same definition.
+// alike returns a statement to run after both tables have their new names. It gives the target's
+// indexes, and thereby their constraints, the names of the source's indexes of the same definition.
 func (m mirror) alike() string {
 	indexes := func(table string) string {
 		return fmt.Sprintf(`(SELECT c.relname, i.indexrelid, d.def, row_number() OVER (PARTITION BY d.def ORDER BY c.relname) AS n FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid,
@@ -238,7 +239,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err != nil {
 		return err
 	}
-	target, err := m.db.catalog().Describe(ctx, m.Target.Name) // before the lock is taken, as it would wait for it
+	target, err := m.db.catalog().Describe(ctx, m.Target.Name) // before the lock is taken, for which Describe would wait
 	if err != nil {
 		return err
 	}
@@ -257,7 +258,7 @@ func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	return c.Finish(ctx, tx, slices.Concat(sequences, names))
 }
 
-// continueSequences makes the target's sequences continue where the source's are.
+// continueSequences returns statements by which the target's sequences continue the source's.
 func (m mirror) continueSequences(ctx context.Context, x engine.Exec, target *engine.Schema) ([]string, error) {
 	var out []string
 	for _, c := range m.Columns {

@@ -249,8 +249,8 @@ func (db *server) Scan(ctx context.Context, t *engine.Table, part *rolling.Parti
 	if err != nil {
 		return err
 	}
-	// A scan that ends before the last row is an error, so that borrow closes the connection, which
-	// the server notices.
+	// If a scan ends before the last row, scan returns an error. So borrow closes the connection,
+	// and the server ends the query.
 	return db.borrow(ctx, db.plain, func(c *pgconn.PgConn) error { return scan(ctx, c, statements[0], t, fn) })
 }
 

@@ -36,8 +36,8 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int((hashUint32(low^high, seed) + combine) % uint64(len(h.Nodes)))
 }
 
-// baseOf returns what Head.SliceOf takes: times are counted from a base before all of them, because
-// the division rounds towards 0.
+// baseOf returns the base for Head.SliceOf. Times are counted from a base before all of them,
+// because the division rounds towards 0; -1 stands for an integer key.
 func baseOf(h *engine.Head) int64 {
 	if kindOf(h.Table) == engine.ByInteger {
 		return -1
@@ -110,7 +110,7 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	columns := headColumns(h)
 	if statements, what := db.headStatements(h, links, columns, is); len(statements) > 0 {
 		steps = append(steps, engine.HeadStep{What: what, SQL: statements, Run: func(ctx context.Context) error {
-			is, err := db.presents(ctx, h, links) // what is there now may be a table with rows
+			is, err := db.presents(ctx, h, links) // since then, a table with rows may have been created
 			if err != nil {
 				return err
 			}
@@ -132,8 +132,8 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	return steps, nil
 }
 
-// Place implements engine.Presenter. A copy of a server has the same identifier, but did not start
-// in the same microsecond.
+// Place implements engine.Presenter. The place includes the time of the server's start: a copy of a
+// server has the same identifier, but did not start in the same microsecond.
 func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
@@ -144,7 +144,7 @@ func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	return p, classifyIn(ctx, err)
 }
 
-// linkOf returns how the head connects to a node: as rowmill does.
+// linkOf returns what the head needs to connect to a node with the same account as rowmill.
 func linkOf(ctx context.Context, h *engine.Head, n engine.HeadNode) (link, error) {
 	cfg, err := configOf(ctx, n.Target)
 	if err != nil {
@@ -266,7 +266,8 @@ func (db presenter) execSecret(ctx context.Context, password string, statements 
 }
 
 // presents returns the table of the head h, or nil if there is none. A table that isn't a head of
-// the same nodes is an error. Option "servers" of the table names the servers of its partitions.
+// the same nodes is an error. Option "servers" is "current" if each partition has the declared
+// server.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -341,7 +342,7 @@ func headColumns(h *engine.Head) []engine.SchemaColumn {
 	return out
 }
 
-// headStatements returns the statements that turn the table there into a head, nil if it is one.
+// headStatements returns statements that create the head or add its columns, nil if it is complete.
 func (db presenter) headStatements(h *engine.Head, links []link, columns []engine.SchemaColumn, is *engine.Schema) (statements []string, what string) {
 	quote := db.dialect.Quote
 	define := func(c engine.SchemaColumn) string {

@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// readSettings are the settings of a session for reading that don't change answers: a transaction
-// waits for those of other sessions, temporary tables can be made, and texts are UTF-8.
+// readSettings prepare a session for reading, without changing answers: texts are UTF-8, temporary
+// tables can be made, and a transaction may be idle while others end.
 var readSettings = []string{
 	"SET client_encoding = 'UTF8'", "SET default_transaction_isolation = 'read committed'", "SET default_transaction_read_only = off",
 	"SET default_transaction_deferrable = off", "SET idle_in_transaction_session_timeout = 0",
@@ -85,7 +85,7 @@ var stateSettings = []string{
 	"xmlbinary", "xmloption", "transform_null_equals", "array_nulls", "row_security", "gin_fuzzy_search_limit", "quote_all_identifiers", "statement_timeout",
 }
 
-// plainName matches a name that needs no quotes, with them.
+// plainName matches a name in quotes that doesn't need them.
 var plainName = regexp.MustCompile(`"([a-z_][a-z0-9_]*)"`)
 
 func (db reader) ReadState(ctx context.Context, s *engine.Session) (engine.State, error) {
@@ -162,8 +162,8 @@ type sqlType struct {
 	class engine.ResultClass
 }
 
-// sqlTypes are the types of which rowmill knows more than that only the server compares their
-// texts. A numeric without a precision has as many digits as each value needs.
+// sqlTypes are the types that rowmill knows. A value of any other type is a text that only the
+// server compares. A numeric without a precision has as many digits as each value needs.
 var sqlTypes = map[uint32]sqlType{
 	16: {"boolean", engine.ClassBytes}, 17: {"bytea", engine.ClassBytes}, 19: {"name", engine.ClassText}, 2950: {"uuid", engine.ClassBytes},
 	21: {"smallint", engine.ClassInt}, 23: {"integer", engine.ClassInt}, 20: {"bigint", engine.ClassInt}, 26: {"oid", engine.ClassInt},
@@ -280,7 +280,7 @@ func (db reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, ta
 		if !errors.Is(err, engine.ErrLockTimeout) || ctx.Err() != nil || time.Now().After(end) {
 			return proof, err
 		}
-		rollback() // for the statement that waits to alter a table
+		rollback() // so that a statement which waits to alter a table can go on
 		if err := engine.Sleep(ctx, lockPause); err != nil {
 			return "", err
 		}

@@ -133,8 +133,7 @@ func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, t
 }
 
 // TableParts implements engine.Reader. Partitions are the table's children, by schema and quoted
-// name. A child that is partitioned itself is one partition with all of its own. Database is the
-// schema.
+// name. A child that is partitioned itself counts as one partition. Database is the schema.
 func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	name := dialect{}.Quote(table)
 	if database != "" {
@@ -222,7 +221,7 @@ func (db reader) TableParts(ctx context.Context, s *engine.Session, database, ta
 	return t, nil
 }
 
-// attached is the condition for children that are read: one that is being detached no longer is.
+// attached is the condition for children that are read: not those that are being detached.
 const attached = " AND NOT i.inhdetachpending"
 
 // childrenOf fills in the partitions, and returns what identifies each child. It orders the
@@ -240,7 +239,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 		"pg_catalog.has_table_privilege(c.oid, 'SELECT'), pg_catalog.row_security_active(c.oid), pg_catalog.pg_get_expr(top.relpartbound, top.oid), "+
 		"CASE WHEN tree.child = tree.oid THEN (SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a "+
 		"WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) END, "+
-		// The server would read the options of the columns of all tables, however many it has.
+		// CASE, because the server would otherwise read the column options of all tables.
 		"CASE WHEN c.relkind = 'f' THEN EXISTS (SELECT FROM pg_catalog.pg_foreign_table f WHERE f.ftrelid = c.oid AND (f.ftoptions IS NULL "+
 		"OR NOT 'table_name=' || (SELECT r.relname FROM pg_catalog.pg_class r WHERE r.oid = "+oid+") = ANY (f.ftoptions) "+
 		"OR EXISTS (SELECT FROM pg_catalog.unnest(f.ftoptions) o WHERE o LIKE 'schema\\_name=%' AND o <> 'schema_name=' || tn.nspname))) OR "+

@@ -18,7 +18,7 @@ type relation struct {
 	exists bool
 	// table reports whether it is an ordinary or partitioned table.
 	table bool
-	// of is the table that it is a partition of, or ""; ours: it is the table asked about.
+	// of is the table of which it is a partition, or ""; ours: of is the table asked about.
 	of   string
 	ours bool
 	// pending reports whether a concurrent detach of it was interrupted.
@@ -133,9 +133,8 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft adds to statements, the transaction that attaches the table name as child, the removal
-// of CHECKs that repeat the condition of the CHECK of its bounds: DETACH CONCURRENTLY leaves one
-// behind.
+// dropLeft drops the CHECKs of table name that repeat the CHECK of its bounds: DETACH CONCURRENTLY
+// leaves one behind. It adds this to statements, the transaction that attaches the table as child.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))

@@ -27,7 +27,7 @@ func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, err
 	if err != nil {
 		return fail(err)
 	}
-	// Names that the account may not look up would fail: pg_partman's text is compared.
+	// The names are compared as texts, because to look them up could need privileges.
 	named, err := db.query(ctx, "SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = "+db.dialect.regclass(table))
 	if err != nil || len(named) == 0 {
 		return nil, err
@@ -73,7 +73,7 @@ func (db *server) Rivals(ctx context.Context, table string) ([]engine.Rival, err
 	for _, row := range rows {
 		others = append(others, string(row[0]))
 	}
-	// A job that names no table is pg_partman's, or one of another purpose.
+	// A job that names no table runs pg_partman, or has another purpose.
 	return append(out, slices.DeleteFunc(engine.RivalsOf(jobs, routines, table, others), func(r engine.Rival) bool { return r.Unsure })...), nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// rowsOfPage is taken for a table without statistics.
+// rowsOfPage is the assumed number of rows in a page of a table without statistics.
 const rowsOfPage = 100
 
 // SampleTable implements engine.TableSampler by TABLESAMPLE SYSTEM, which draws pages, so that a

@@ -25,8 +25,8 @@ type staging struct {
 	// binary forms. indexes are the statements that create the indexes, the primary key first.
 	copy, copyBinary string
 	indexes          []string
-	// unique is the statement that deletes all but the first of the rows with one key. It is "" if
-	// rows that would violate a key are skipped while they are written, or not at all.
+	// unique is the statement that deletes all but the first of the rows with the same primary key.
+	// It is "" if no rows are to be skipped, or if they are skipped while they are written.
 	unique string
 	sent   int64
 	done   engine.Staged
@@ -64,7 +64,8 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 	}
 	begin := []string{beginStatement, "SET CONSTRAINTS ALL IMMEDIATE", "TRUNCATE " + d.Quote(o.Name)}
 	if keys := len(schema.Unique) + len(schema.UniqueOther); o.Skip && (keys > 0 || len(schema.PrimaryKey) == 0) {
-		// Which row is skipped by one key decides which ones are by the others.
+		// A row that one key skips can't conflict in another key. So each row is checked by all
+		// keys.
 		begin = append(begin, s.indexes...)
 		s.indexes, s.copies = nil, false
 	} else if o.Skip {
@@ -163,7 +164,7 @@ func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {
 	return s.done, err
 }
 
-// index builds an index, and skips rows with the key of another if it is to.
+// index builds an index. If duplicate keys prevent it and are to be skipped, it deletes them first.
 func (s *staging) index(q string) error {
 	if s.unique == "" || !strings.Contains(q, " PRIMARY KEY ") {
 		return s.Conn.run(q)

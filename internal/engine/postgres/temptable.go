@@ -42,7 +42,7 @@ func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query s
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create temporary table %s: column %s: %s", name, c.Name, why))
 		}
 	}
-	// It must not wait for a statement that waits for the pieces.
+	// CREATE must not wait for a statement that itself waits for the pieces.
 	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}

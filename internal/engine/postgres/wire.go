@@ -281,7 +281,7 @@ func (c *wire) Answered(err error) bool {
 // Kill implements engine.Linked. It fails if the server is gone.
 func (c *wire) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.pid) }
 
-// Close implements engine.Linked. It sends a Terminate message, for which the server may be gone,
+// Close implements engine.Linked. It sends a Terminate message, which fails if the server is gone,
 // and closes the connection.
 func (c *wire) Close() error {
 	c.watch.Close()
