@@ -153,7 +153,6 @@ func newManifest(entries []entry) (*manifest, error) {
 	return m, nil
 }
 
-// chunks returns the number of chunks.
 func (m *manifest) chunks() int { return int((m.size + chunkSize - 1) / chunkSize) }
 
 // end returns the number of bytes in the first n chunks.

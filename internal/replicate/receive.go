@@ -64,7 +64,7 @@ type incoming struct {
 const (
 	leastPatience = time.Second
 	mostPatience  = time.Hour
-	mostDepth     = 1000 // at most as many hosts before a receiver count for how long it waits
+	mostDepth     = 1000 // beyond this depth, the wait for a confirmation doesn't grow
 )
 
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
@@ -270,7 +270,7 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 		r.current, r.lost = nil, time.Now()
 	}
 	r.mu.Unlock()
-	close(in.over) // before a refusal, which a sender that has stopped doesn't read
+	close(in.over) // before a refusal is sent, which a stopped sender doesn't read
 	_, mine := errors.AsType[fault](err)
 	if _, ok := errors.AsType[*refusal](err); ok || mine {
 		err = errors.Join(err, w.refuse(err))

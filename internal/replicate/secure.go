@@ -77,7 +77,6 @@ const (
 	roleReceives = "receive"
 )
 
-// certificate makes the certificate of a receiver.
 func certificate() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -95,8 +95,7 @@ type wire struct {
 }
 
 // Close closes the connection at once. TLS would first send a notice, and wait 5 s if the other
-// side reads nothing. Frames have a length, so that an end in the middle of one shows without the
-// notice.
+// side reads nothing. An end within a frame shows without the notice: a frame has a length.
 func (w *wire) Close() error { return w.below.Close() }
 
 // send writes a frame.
@@ -172,8 +171,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// cutOff makes reads fail once ctx ends, and writes soon after, until the returned function is
-// called. A write that has begun may complete: after a partial one, nothing else could be written.
+// cutOff makes reads fail once ctx ends, and writes soon after. stop ends this. A write that has
+// begun may complete: after a partial one, nothing else could be written.
 func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {

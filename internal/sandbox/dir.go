@@ -225,7 +225,7 @@ func makeRoot(root string) error {
 	}
 	err := os.Mkdir(root, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		// The owner of the directory could replace the sandboxes in it.
+		// It must belong to this user: its owner could replace the sandboxes in it.
 		return ownDirectory(root)
 	}
 	if err != nil {
@@ -246,7 +246,7 @@ func tidyRoot(root string) {
 	}
 	defer f.Close()
 	mark, err := os.ReadFile(filepath.Join(root, rootMark))
-	if err != nil || !strings.HasPrefix(rootMarkText, string(mark)) { // a kill may have cut it off
+	if err != nil || !strings.HasPrefix(rootMarkText, string(mark)) { // a killed process may have written a part
 		return
 	}
 	entries, err := os.ReadDir(root)

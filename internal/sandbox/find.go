@@ -86,10 +86,10 @@ func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool
 
 func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }
 
-// onPath returns the paths where a program may be: on PATH; in dirs, which are patterns, because an
-// ordinary user's PATH often lacks the servers' directories; and in the cache into which
-// scripts/install.sh unpacks servers. The cache's lowest version comes first, so that installing a
-// newer one doesn't change which server is found.
+// onPath returns the paths where a program may be: on PATH, in dirs, and in the cache into which
+// scripts/install.sh unpacks servers. dirs are patterns for directories that an ordinary user's
+// PATH often lacks. The cache's lowest version comes first, so that installing a newer one doesn't
+// change which server is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
 	add := func(dirs ...string) {

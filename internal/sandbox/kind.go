@@ -67,8 +67,8 @@ type software struct {
 	// programs are the possible names of the server's process; the first is the name
 	// of its program. dirs are the directories, as patterns, where packages put it.
 	programs, dirs []string
-	// versionArgs make the program print its version, which follows versionMark. A
-	// program that then says foreign, in lower case, is another make of server.
+	// versionArgs make the program print its version, which follows versionMark. If the answer, in
+	// lower case, contains foreign, the program is another make of server.
 	versionArgs          []string
 	versionMark, foreign string
 	// hint describes how to install a server, or one of another version.
@@ -107,8 +107,8 @@ func (k *kind) greet(ctx context.Context, socket string) (string, error) {
 	return version, err
 }
 
-// effective executes the statements of each start on a server that is up, and returns its
-// settings, which may not differ from the requested ones.
+// effective executes setup's statements on a server that is up, and returns its settings. It
+// returns an error if they differ from the requested ones.
 func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, error) {
 	names := slices.Concat(k.reported, slices.Collect(maps.Keys(l.Set)))
 	slices.Sort(names)

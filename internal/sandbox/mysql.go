@@ -348,17 +348,17 @@ func argsMariaDB(l *launch) []string {
 			// By default, a server that was killed during a write to its log refuses to start. This
 			// setting recovers up to that write; everything synced before it is complete.
 			"--rocksdb-wal-recovery-mode=2",
-			// Allows indexes on text with a collation that RocksDB can't restore
-			// from the index, as InnoDB does.
+			// Allow indexes on text, as InnoDB does, even if RocksDB can't restore the text from
+			// the index because of its collation.
 			"--rocksdb-strict-collation-check=OFF",
 		)
 	}
-	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB; a chunk size
-	// that divides the pool avoids that. Later servers have no chunks.
 	args = append(args, binlogArgs(l, nil, map[string][]string{
 		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
 		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
 	})...)
+	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB. A chunk
+	// size that divides the pool avoids that. Later servers have no chunks.
 	return append(append(args, galeraArgs(l)...),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))

@@ -39,8 +39,7 @@ func postgres() *kind {
 	return &kind{
 		name:     "postgres",
 		storages: []string{Heap},
-		// For a thousand connections, each with a few pages of 8 KiB; for two WAL segments of 16
-		// MiB.
+		// For a thousand connections, each with a few 8 KiB pages; for two WAL segments of 16 MiB.
 		minMemory: 8 << 20,
 		minRedo:   32 << 20,
 		reserved:  reserved,

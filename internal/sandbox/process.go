@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A process is a server's process that this process has started.
+// A process is the process of a server that this program has started.
 type process struct {
 	cmd  *exec.Cmd
 	ask  os.Signal     // the signal for an orderly shutdown
@@ -25,7 +25,7 @@ type process struct {
 }
 
 // startProcess starts cmd. A detached process has a session of its own. Otherwise the kernel ends
-// the process when this one ends, however it ends.
+// the process when this program ends, for whatever reason.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
 	if err != nil {

@@ -287,7 +287,7 @@ func (l *launch) fill(ctx context.Context, logf func(string, ...any)) error {
 	return nil
 }
 
-// copyData copies the data of the source. A directory with the final name is complete.
+// copyData copies the data of the source. Only a complete copy gets its final name.
 func (l *launch) copyData(ctx context.Context) error {
 	if err := os.Mkdir(l.dataDir+".new", 0o700); err != nil {
 		return err

@@ -34,12 +34,12 @@ func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string,
 	} else if err != nil {
 		return err
 	}
-	// A directory with the final name is complete.
+	// Only a complete copy gets its final name.
 	copied := dataDir + ".new"
 	if err := os.CopyFS(copied, os.DirFS(template)); err != nil {
 		return fmt.Errorf("copy data directory: %w", err)
 	}
-	// The files are readable to all, in a directory that is not.
+	// The files are readable to all, but their directory isn't.
 	if err := os.Chmod(copied, 0o700); err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ func (a *account) start(cmd *exec.Cmd) error {
 	return startPassing(cmd)
 }
 
-// run runs a program as the account, and returns its standard output and error. When ctx ends, it
-// is killed with all its children.
+// run runs a program as the account, and returns its standard output and error. When ctx ends, the
+// program is killed with all its children.
 func (a *account) run(ctx context.Context, stdin io.Reader, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -186,7 +186,7 @@ func (i Info) Name(number int) string {
 	case Replica:
 		return fmt.Sprintf("replica %d", number)
 	case Member:
-		number++ // the first is a node as the others are
+		number++ // the first is a node like the others
 	}
 	return fmt.Sprintf("node %d", number)
 }

@@ -39,7 +39,7 @@ var Policies = []struct {
 	{"rebuild", []string{"rebuild", "merge", "publish"}},
 }
 
-// PolicyOf returns the policy of an action, "" for one of the command line.
+// PolicyOf returns the policy of an action, "" for an action of the command line.
 func PolicyOf(action string) string {
 	for _, p := range Policies {
 		if slices.Contains(p.Actions, action) {
@@ -63,7 +63,7 @@ func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless the same jobs are recorded already. It finds out
+// Schedule records the jobs of a table, unless the same jobs are recorded already. It works out
 // Since itself. If an earlier version has made rowmill's tables, the error is engine.ErrNoTable.
 func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)

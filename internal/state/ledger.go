@@ -140,8 +140,8 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 
 // Rows returns what to insert in the transaction of the batch's rows. First comes the batch's line
 // of the ledger: if the line exists, the insert fails with engine.ErrDuplicateKey. Then come notes
-// of the ranges that roll-ups must read again. Every batch has them, because which batch is late is
-// known only after the commit. Inserting a note never waits for another transaction.
+// of the ranges that roll-ups must read again. Every batch has notes: whether it is late is known
+// only after the commit. Inserting a note never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -183,8 +183,8 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 // A ledger records loaded batches, and sources with their cuts and extents.
 type ledger struct{ *database }
 
-// Touch notes for a table's roll-ups that rows in a range have changed, in the transaction of the
-// change. Only users read the writer's name.
+// Touch records, in the transaction of a change, that rows in a range have changed: the table's
+// roll-ups must read them again. Only users read the writer's name.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))

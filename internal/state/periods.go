@@ -15,7 +15,7 @@ import (
 // periods records the state of periods that are not open.
 type periods struct{ *database }
 
-// SealedTo records that all periods up to a position are sealed. It never goes back.
+// SealedTo records that all periods up to a position are sealed. The position never goes back.
 func (s periods) SealedTo(ctx context.Context, x Exec, table string, to int64) error {
 	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }

@@ -44,7 +44,7 @@ const (
 // many rows, or is gone.
 var ErrFilled = errors.New("the period is no longer empty")
 
-// Has reports whether the publication has a row at a position, from a batch that begins at atByte.
+// Has reports whether a row at position pos, of a batch that begins at atByte, is one of p's rows.
 func (p *Publication) Has(pos, atByte int64) bool {
 	return p.Contains(pos) && atByte >= p.FromByte && (p.ToByte == 0 || atByte < p.ToByte)
 }
@@ -116,7 +116,7 @@ func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication
 
 const removePublications = "DELETE FROM rowmill_publications WHERE table_name = ? AND source = ?"
 
-// EndPublications records that the publications of a source whose end isn't known end at to.
+// EndPublications records to as the end of a source's publications whose end isn't known yet.
 func (s publications) EndPublications(ctx context.Context, table, source string, to int64) error {
 	return s.run(ctx, s.DB(), "record the publications of "+table,
 		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)

@@ -37,8 +37,7 @@ type DB struct {
 type Node struct {
 	// Target and Engine are the node's own, in printable form.
 	Target, Engine string
-	// PID is the server's process and DataDir the location of its data, where they are
-	// on this machine.
+	// PID is the server's process, and DataDir has its data: only for a server on this machine.
 	PID     int
 	DataDir string
 	// Server is the private server; nil for other nodes.

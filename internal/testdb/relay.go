@@ -21,9 +21,9 @@ type Relay struct {
 	all   sync.WaitGroup
 }
 
-// NewRelay listens at a path until the test ends, and forwards the clients'
-// messages to the server's socket. answers forwards the server's answers, and
-// returns to end a connection; nil forwards all of them.
+// NewRelay listens at a path until the test ends, and forwards the clients' messages to the
+// server's socket. answers forwards the server's answers to a client; when it returns, the
+// connection ends. If answers is nil, all answers are forwarded.
 func NewRelay(t testing.TB, path, server string, answers func(client *net.UnixConn, server io.Reader)) *Relay {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})

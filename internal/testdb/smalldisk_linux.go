@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a file system of that many bytes for the test, which it skips where
-// that isn't permitted.
+// SmallDisk mounts a file system of so many bytes for the test. Where mounting isn't permitted, it
+// skips the test.
 func SmallDisk(t testing.TB, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()

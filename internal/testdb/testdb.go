@@ -1,6 +1,6 @@
-// Package testdb provides tests with real database servers: temporary servers,
-// one of each kind, which are shared by a whole run of `make test` or by the
-// tests of a single test binary, and in them a private database for each test.
+// Package testdb provides tests with real database servers. They are temporary, one of each kind; a
+// whole run of `make test`, or the tests of one test binary, share them. Each test has a private
+// database on them.
 //
 // A package whose tests use it stops the servers at the end with
 //

@@ -26,9 +26,9 @@ type image struct {
 	binary string
 }
 
-// image writes rowmill-VERSION-image.tar, an OCI layout with an image for each architecture.
-// The image has no files but rowmill's: it runs as the one of packaging/Containerfile does,
-// without a shell and without certificates of authorities.
+// image writes rowmill-VERSION-image.tar, an OCI layout with an image for each architecture. Like
+// the image of packaging/Containerfile, it runs rowmill, but it has no files of others: no shell,
+// no certificates of authorities.
 func (r *release) image(images []image) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, i := range images {

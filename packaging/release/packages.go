@@ -109,7 +109,7 @@ func (r *release) packageAs(format string, s system, binary string, t *texts) er
 	if err != nil {
 		return err
 	}
-	// The packagers read files.
+	// The packagers read files, so the texts are written to a folder.
 	folder := filepath.Join(r.work, format+"-"+s.arch)
 	contents := files.Contents{{Source: binary, Destination: "/usr/bin/rowmill", FileInfo: r.info(0o755)}}
 	for _, f := range list {

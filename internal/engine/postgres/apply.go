@@ -26,8 +26,8 @@ func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 
 // Try implements engine.Keeper. Only Replace and AddColumn take a lock that makes inserts or
 // queries wait, for at most exclusiveWait. Before they request it, they wait up to quietWait,
-// without a lock, for the transactions that use the period. So a transaction that stays open blocks
-// the step, but never inserts.
+// without a lock, for the transactions that use the period. So an open transaction blocks the step,
+// but the step blocks no inserts.
 func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }
@@ -238,7 +238,7 @@ func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child strin
 	return done
 }
 
-// attach completes an Attach.
+// attach performs an Attach, or what an interrupted attempt has left of it.
 func (c *changer) attach(ctx context.Context, s engine.Attach) {
 	c.fail(fits(s.Table, s.Part))
 	child := childName(s.Table, s.Part)
@@ -341,7 +341,7 @@ func (c *changer) proven(ctx context.Context, s engine.Replace, children []strin
 // column is missing, or has another type, constraint or collation, or an index is missing.
 var differing = []string{"42804", "42P21", "42703"}
 
-// drop drops a partition, and the tables that other interrupted steps have left behind.
+// drop drops a partition, and the former partitions that interrupted drops have left behind.
 func (c *changer) drop(ctx context.Context, s engine.DropPartition) {
 	statements, err := c.dropPartition(s)
 	if c.err = err; err != nil {
@@ -436,7 +436,6 @@ const queryCanceled = "57014"
 
 const checkpoint = "CHECKPOINT"
 
-// insufficientPrivilege is the SQLSTATE of a missing privilege.
 const insufficientPrivilege = "42501"
 
 // settle renders Settle: VACUUM (ANALYZE) of each table, then a checkpoint.

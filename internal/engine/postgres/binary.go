@@ -50,7 +50,7 @@ func binaryFormOf(t engine.Type, have *engine.SchemaColumn) binaryForm {
 		return binaryDecimal
 	case have.Kind == value.Time && have.Logical == value.Plain && t == engine.Time:
 		return binaryTime
-	case have.Kind == value.Text && text && have.Native != "name", // which the server cuts off
+	case have.Kind == value.Text && text && have.Native != "name", // the server truncates names
 		have.Kind == value.Bytes && t == engine.Binary:
 		return binaryBytes
 	case have.Logical == value.Bool && text:

@@ -29,7 +29,7 @@ func (d dialect) exists(t *engine.Table) string {
 	return "SELECT COUNT(*) FROM pg_class WHERE relkind IN ('r', 'p') AND oid = " + d.regclass(t.Name)
 }
 
-// parts is the query for Partitions: a row for the table without partitions, and one for each.
+// parts is the query for Partitions: a row for each, or one of NULLs for a table without any.
 func (d dialect) parts(t *engine.Table) string {
 	return "SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), CASE WHEN NOT pg_table_is_visible(c.oid) THEN c.oid::regclass::text END, c.relkind::text FROM pg_class p " +
 		"LEFT JOIN pg_inherits i ON i.inhparent = p.oid LEFT JOIN pg_class c ON c.oid = i.inhrelid AND c.relispartition " +
@@ -52,7 +52,7 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 
 // dropped reports whether a row describes a partition that was dropped while the statement ran. The
 // statement's snapshot still has the partition, but pg_get_expr reads the catalog as it is now and
-// returns NULL. The rows lack whatever has taken the partition's place.
+// returns NULL. The result lacks partitions that have replaced it.
 func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
 
 // mostReads is how often the partitions are read again if some were dropped meanwhile.
@@ -206,7 +206,7 @@ FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_type b ON 
 LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
 
-// describeIndexes returns a row for each key column, not those of INCLUDE.
+// describeIndexes returns a row for each key column, but none for columns of INCLUDE.
 const describeIndexes = `SELECT c.relname, i.indisprimary, i.indisunique, i.indpred IS NOT NULL,
 	COALESCE(a.attname, pg_get_indexdef(i.indexrelid, k, true))
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL generate_series(1, i.indnkeyatts) k

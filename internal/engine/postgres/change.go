@@ -40,7 +40,7 @@ func boundsCheck(p rolling.Period) string {
 
 const boundsPrefix = "rowmill_bounds_"
 
-// addCheck renders the CHECK of a detached table's bounds, for which the server reads the table.
+// addCheck adds the CHECK of a detached table's bounds; the server reads the table to verify it.
 // The literals have the column's type, so that the server recognizes the partition constraint.
 func (d dialect) addCheck(t *engine.Table, name string, p rolling.Partition) string {
 	by := d.Quote(t.By)

@@ -70,7 +70,6 @@ func partitionName(t *engine.Table, child string) string {
 	return dialect{}.Quote(child)
 }
 
-// indexName returns the name of an index.
 func indexName(t *engine.Table, ix engine.Index) string { return t.Name + "_" + ix.Name + "_idx" }
 
 func (d dialect) Render(s engine.Step) ([]string, error) {
@@ -326,7 +325,7 @@ func (d dialect) insert(s engine.Insert) ([]string, error) {
 		for i := 0; i < rows; i += per {
 			out = append(out, e.placeholders(min(per, rows-i)))
 		}
-		return out, e.err // no BEGIN for several statements either: see writer
+		return out, e.err // no BEGIN, even for several statements: see writeBound
 	case s.Method == engine.Pipeline:
 		return []string{e.placeholders(1)}, nil
 	case s.Method == engine.Load:

@@ -34,9 +34,9 @@ func alter(setting string) string {
 }
 
 const (
-	busyRows        = 100      // inserted a second, from which counters tell something
+	busyRows        = 100      // inserted a second; with fewer, counters tell nothing
 	leastWAL        = 32 << 20 // bytes
-	walMinutes      = 10       // for which max_wal_size should take the writes of the interval
+	walMinutes      = 10       // max_wal_size should take the writes of so many
 	longTransaction = 300      // seconds
 	wornAge         = 0.9      // of autovacuum_freeze_max_age
 )
@@ -83,7 +83,7 @@ var checks = []engine.Check{
 	counted("no-standby", "waits for standbys", "synchronous_standby_names names %.0f that none is connected for", "each commit waits for a standby that isn't there", alter("synchronous_standby_names = ''"), "commits are on one machine alone", "synchronous_standby_names"),
 }
 
-// vitalStatus reads counters and numbers, by names of our own.
+// vitalStatus reads counters and numbers, and gives them names of rowmill's own.
 const vitalStatus = `SELECT 'wal bytes', pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, '0/0')::float8
 UNION ALL SELECT 'max wal bytes', pg_size_bytes(current_setting('max_wal_size'))::float8
 UNION ALL SELECT 'cache bytes', pg_size_bytes(current_setting('shared_buffers'))::float8

@@ -67,7 +67,6 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 // a message the byte would end the statement.
 var errZeroByte = errors.New("text with a zero byte, which PostgreSQL can't store")
 
-// errNumber reports a decimal that is not a number.
 var errNumber = errors.New("it is not a decimal number")
 
 func (e *encoder) fail(c int, err error) {
@@ -89,7 +88,7 @@ func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte
 	return append(dst, e.suffix...), row
 }
 
-// appendMessage is appendInsert as a message to the server.
+// appendMessage appends the message with appendInsert's statement.
 func (e *encoder) appendMessage(dst []byte, b *engine.Batch, row, to int) (_ []byte, next int, err error) {
 	dst, start := beginMessage(dst, 'Q')
 	dst, next = e.appendInsert(dst, b, row, to)

@@ -131,7 +131,6 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// functions combines the lists above.
 var functions = engine.Functions{Pure: pureFunctions, Clock: clockFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 func (recipes) Function(name string, args int) engine.FunctionKind {

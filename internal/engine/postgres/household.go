@@ -28,7 +28,7 @@ func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 	return engine.About(ctx, db.Classify(err), "drop database "+name)
 }
 
-// caches limit how many tables and files are open. What a connection keeps of tables has no limit.
+// caches limit how many tables and files are open. What a connection caches of tables has no limit.
 var caches = []string{"max_files_per_process", "max_locks_per_transaction", "max_connections"}
 
 // Household implements engine.Housekeeper. The dictionary is the tables of pg_catalog.

@@ -26,7 +26,7 @@ const (
 	poolIdleTime = time.Minute
 )
 
-// maintenanceName is the application_name of maintenance, which Load excludes.
+// maintenanceName is the application_name of maintenance, which Running doesn't count.
 func maintenanceName(cfg *pgconn.Config) string {
 	return cfg.RuntimeParams["application_name"] + " maintenance"
 }
@@ -53,7 +53,7 @@ func (db *server) openPools() error {
 		return func(ctx context.Context, c *pgconn.PgConn) error { return db.prepareSession(ctx, c, s) }
 	}
 	var failed [3]error
-	always := func(context.Context, stdlib.ShouldPingParams) bool { return true } // the server may have closed it while it was idle
+	always := func(context.Context, stdlib.ShouldPingParams) bool { return true } // the server may have closed an idle connection
 	db.plain, failed[0] = open(db.config.Copy(), session(engine.Connect{}), stdlib.OptionShouldPing(always))
 	db.pool, failed[1] = open(db.maintenanceConfig(), session(engine.Connect{Maintenance: true}))
 	db.reads, failed[2] = open(db.config.Copy(), func(ctx context.Context, c *pgconn.PgConn) error {

@@ -65,7 +65,7 @@ func (db *server) Loader(ctx context.Context) (engine.Loader, error) {
 
 func (l *loader) Leave(ctx context.Context, err error) error { return l.Fail(ctx, err) }
 
-// Begin implements engine.LoaderConn. It sends nothing: the first COPY saves a round trip.
+// Begin implements engine.LoaderConn. BEGIN goes with the first COPY, which saves a round trip.
 func (l *loader) Begin(context.Context) error {
 	l.pending = true
 	return nil
@@ -98,8 +98,8 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.LoaderConn. It uses COPY if there are many rows and the server neither
-// refuses one nor has one already, and otherwise as few statements as possible.
+// Insert implements engine.LoaderConn. It uses COPY if there are many rows, the server refuses none
+// of them, and no row exists already. Otherwise it uses as few statements as possible.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	e := l.encoder(t)
 	l.undo = ""
@@ -156,7 +156,7 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 	if forms != nil {
 		statement = e.copyStatement() + "; " + e.verify
 	}
-	if l.pending { // in one message, so that without a transaction there is no COPY
+	if l.pending { // in one message, so that COPY never runs outside the transaction
 		statement, l.pending = loadBegin+"; "+statement, false
 	}
 	var r reply

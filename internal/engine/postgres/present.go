@@ -138,7 +138,7 @@ func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 	var p engine.Place
 	err := db.plain.QueryRowContext(ctx, "SELECT concat_ws(' ', (SELECT system_identifier FROM pg_control_system()), current_setting('port'), extract(epoch FROM pg_postmaster_start_time())),"+
 		" concat_ws('.', current_database(), current_schema()),"+
-		// What is in the row depends on the version.
+		// The columns of pg_database depend on the version.
 		" concat_ws(' ', pg_encoding_to_char(d.encoding), d.datcollate, d.datctype, COALESCE(to_jsonb(d)->>'datlocprovider', 'c'), to_jsonb(d)->>'daticulocale', to_jsonb(d)->>'datlocale')"+
 		" FROM pg_database d WHERE d.datname = current_database()").Scan(&p.Server, &p.Database, &p.Order)
 	return p, classifyIn(ctx, err)
@@ -175,8 +175,8 @@ func (l *link) mapping(password string) [][2]string {
 	return [][2]string{{"user", l.user}, {"password", password}}
 }
 
-// presentServers returns the steps for the extension, and for foreign servers that are missing or
-// have another account.
+// presentServers returns the steps that create the extension and missing foreign servers, and that
+// correct the accounts.
 func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	var steps []engine.HeadStep
 	plain := func(what string, statements ...string) {

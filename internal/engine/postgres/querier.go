@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A querier reads and deletes on one connection through a wire. A call is one
-// write and one reply, which is read in place, and allocates nothing.
+// A querier reads and deletes on one connection through a wire. Each call writes once and reads one
+// reply, in place and without an allocation.
 type querier struct {
 	engine.Link[*wire]
 	db  *server

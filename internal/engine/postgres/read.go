@@ -307,7 +307,7 @@ func (db reader) snapshot(ctx context.Context, sessions []*engine.Session, table
 		return engine.Classed(engine.ErrUnsupported, err) // a materialized view, or a privilege for some columns only
 	}
 	first := sessions[0]
-	if err := first.SetStates(ctx, waitForTables); err != nil { // a session knows what it has set
+	if err := first.SetStates(ctx, waitForTables); err != nil { // nothing is sent if the session has this limit
 		return "", err
 	}
 	if err := first.Begin(ctx, engine.Transaction{Isolation: sql.LevelRepeatableRead, ReadOnly: true}); err != nil {

@@ -145,8 +145,8 @@ func (db reader) TableParts(ctx context.Context, s *engine.Session, database, ta
 	t := &engine.TableParts{}
 	var oid, kind, temporary, guarded, strategy, key, virtual string
 	err := s.Text(ctx, "SELECT c.oid, n.nspname, c.relname, c.relkind, c.relpersistence = 't', pg_catalog.row_security_active(c.oid), COALESCE(p.partstrat::text, ''), "+
-		// The key as numbers of columns, or nothing if the key has an expression, or compares values by
-		// other rules than its column.
+		// The names of the key's columns, or nothing if the key has an expression, or compares
+		// values by other rules than its column.
 		"COALESCE((SELECT pg_catalog.string_agg(a.attname::text, E'\\x01' ORDER BY k.i) FROM pg_catalog.generate_series(0, p.partnatts - 1) k(i) "+
 		"JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = p.partattrs[k.i] AND a.attcollation = p.partcollation[k.i] "+
 		"JOIN pg_catalog.pg_opclass o ON o.oid = p.partclass[k.i] AND o.opcdefault "+
@@ -270,7 +270,7 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 			switch {
 			case v[9] == nil || v[11] == nil:
 				t.Refusal = "its partition " + leaf + " was dropped while its definition was read"
-			case string(v[9]) != "t" && name == leaf: // what lies below is read through it
+			case string(v[9]) != "t" && name == leaf: // its own partitions are read through it
 				t.Refusal = "the account may not read its partition " + name + " by itself: GRANT SELECT ON ALL TABLES IN SCHEMA " + d.Quote(string(v[2])) + " TO it"
 			case string(v[10]) == "t":
 				t.Refusal = "its partition " + leaf + " has row security"

@@ -30,7 +30,6 @@ type relation struct {
 // apart reports whether it is a table that is not a partition.
 func (r relation) apart() bool { return r.exists && r.table && r.of == "" }
 
-// ask runs a query.
 func ask(ctx context.Context, c *pgconn.PgConn, q string) ([][][]byte, error) {
 	r := c.ExecParams(ctx, q, nil, nil, nil, nil).Read()
 	if r.Err != nil {

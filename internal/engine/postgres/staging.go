@@ -13,9 +13,8 @@ import (
 
 // A staging fills a table without indexes by COPY and then builds the indexes, all in one
 // transaction. So the server may write the rows frozen and, with wal_level minimal, without WAL. An
-// earlier transaction creates the table, because this takes a lock on the rolling table until the
-// transaction ends. The staging's transaction truncates the table, which has the same advantage as
-// creating it.
+// earlier transaction creates the table, because creating it locks the rolling table until the
+// transaction ends. The staging's transaction truncates the table, which has the same advantage.
 type staging struct {
 	engine.Link[*wire]
 	enc    encoder
@@ -64,8 +63,7 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 	}
 	begin := []string{beginStatement, "SET CONSTRAINTS ALL IMMEDIATE", "TRUNCATE " + d.Quote(o.Name)}
 	if keys := len(schema.Unique) + len(schema.UniqueOther); o.Skip && (keys > 0 || len(schema.PrimaryKey) == 0) {
-		// A row that one key skips can't conflict in another key. So each row is checked by all
-		// keys.
+		// Rows are skipped one by one: a row skipped for one key can't conflict in another.
 		begin = append(begin, s.indexes...)
 		s.indexes, s.copies = nil, false
 	} else if o.Skip {

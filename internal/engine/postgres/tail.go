@@ -25,7 +25,6 @@ func (d dialect) boundDefault(t *engine.Table, child string, p rolling.Partition
 	return append(out, fmt.Sprintf("CREATE TABLE %s PARTITION OF %s DEFAULT", d.Quote(child), d.Quote(t.Name)), commitStatement)
 }
 
-// encloseDefault renders an Enclose.
 func (d dialect) encloseDefault(s engine.Enclose) ([]string, error) {
 	if err := fits(s.Table, s.Part); err != nil {
 		return nil, err

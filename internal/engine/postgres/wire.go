@@ -29,7 +29,7 @@ type wire struct {
 	in   []byte // data received
 	// in[at:have] is the unread data.
 	at, have int
-	tx       byte // of the last reply
+	tx       byte // reply.tx of the last reply
 	watch    *engine.Watch
 }
 
