@@ -20,7 +20,7 @@ func (s periods) SealedTo(ctx context.Context, x Exec, table string, to int64) e
 	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }
 
-// SealedUpTo returns the position up to which a table refuses late rows, or the lowest one.
+// SealedUpTo returns the position up to which a table refuses late rows; by default the lowest.
 func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	to := int64(math.MinInt64)
 	_, err := s.one(ctx, s.DB(), "up to where "+table+" is sealed", []any{&to}, "SELECT sealed_to FROM rowmill_tables WHERE name = ?", table)

@@ -26,8 +26,8 @@ type Request struct {
 type requests struct{ *database }
 
 // Ask records a request. It replaces an earlier request for the same work if that is done, or if
-// nobody has taken it within untaken: whoever asked was killed. Otherwise it returns the earlier
-// request, and records nothing.
+// nobody has taken it within untaken: then whoever asked was killed. Otherwise it returns the
+// earlier request, and records nothing.
 func (s requests) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
 		return nil, err

@@ -142,8 +142,8 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	if inside != "" {
 		insert += " AND " + inside
 	}
-	// A change has entries for its old and its new row, perhaps in two batches. So the target may
-	// have a row that this batch doesn't name.
+	// A change may have entries for its old and its new row, in different batches. So the target
+	// may have a row that this batch doesn't name.
 	use = append(use, insert+fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.List(m.Target.Key, ""), m.List(m.Columns, ""), m.List(m.Columns, "EXCLUDED.")))
 	if inside != "" {
 		use = append(use, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",

@@ -162,7 +162,8 @@ func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {
 	return s.done, err
 }
 
-// index builds an index. If duplicate keys prevent it and are to be skipped, it deletes them first.
+// index builds an index. If duplicate keys prevent it and may be skipped, it deletes them and
+// retries.
 func (s *staging) index(q string) error {
 	if s.unique == "" || !strings.Contains(q, " PRIMARY KEY ") {
 		return s.Conn.run(q)
