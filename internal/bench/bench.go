@@ -1,11 +1,11 @@
 // Package bench runs a workload with a number of clients and measures it.
 //
-// A Workload creates Clients; each executes one operation after the other. Further loads may run
-// beside this main load, each with its own operation, clients and rate. In a closed loop a client
-// begins the next operation when the last one is done. In an open loop operations are due on a
-// schedule that does not depend on their completion: an operation that is due while all clients are
-// busy begins late, and its response time counts from when it was due, so that overload is visible.
-// Timers delay an operation by up to a millisecond, which the response time includes.
+// The main load is the Clients of a Workload: each executes one operation after the other. Further
+// loads may run beside it, each with its own operation, clients and rate. In a closed loop a client
+// begins its next operation when the last one is done. In an open loop operations are due on a
+// schedule: an operation that is due while all clients are busy begins late. Its response time
+// counts from when it was due, so that overload is visible. It includes the delay of timers, up to
+// a millisecond.
 //
 // The result is a result.Interval at each tick and, at the end, an Outcome. Only acknowledged
 // operations count. A run that can't continue ends and keeps the measurements taken so far.
@@ -39,11 +39,11 @@ type Client interface {
 	// acknowledged it. It must return soon after ctx has ended.
 	Do(ctx context.Context) error
 	// Recover prepares the client to Do the same operation again after an error that is
-	// engine.Retryable. It is called again while it returns an error that is Retryable or
-	// ErrUnreachable.
+	// engine.Retryable. If Recover returns an error that is Retryable or ErrUnreachable, it is
+	// called again.
 	Recover(ctx context.Context, failed error) error
-	// Close ends the client. From then on, an operation that was prepared and not
-	// acknowledged is in doubt.
+	// Close ends the client. From then on it is unknown whether an unacknowledged operation was
+	// executed.
 	Close() error
 }
 
@@ -78,9 +78,9 @@ type Config struct {
 	// Died, if set, is closed when the server is gone; Death, if set, then returns the reason.
 	Died  <-chan struct{}
 	Death func() error
-	// Outage, if set, returns nil while a server is up. While it is down, it returns a channel that is
-	// closed when it accepts connections again; failed operations of its clients wait for that. server
-	// is the server of a Placed client; 0 for other clients.
+	// Outage, if set, returns nil while a server is up. While the server is down, Outage returns a
+	// channel that is closed when the server accepts connections again: failed operations wait for
+	// that. server is the server of a Placed client; 0 for other clients.
 	Outage func(server int) (back <-chan struct{})
 }
 

@@ -90,19 +90,19 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Limits of retrying an operation. A deadlock is resolved by the first or second retry; a
-// server that restarts is back after seconds. A longer RetryFor adds one retry per pause.
+// Limits of retrying an operation. A deadlock is resolved by the first or second retry; a server
+// that restarts is back after seconds. A longer RetryFor adds one retry per longestWait.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second
 	firstPause      = time.Millisecond
 	longestWait     = time.Second
-	firstPauses     = 10 // shorter than longestWait
+	firstPauses     = 10 // the number of pauses shorter than longestWait
 )
 
 // retry retries a failed operation as long as that is allowed. It returns the operation's last
-// error, with the reason why there was no further try. A cancelled try is not counted as an error
-// of the database.
+// error, with the error of Recover if Recover failed. A cancelled try is not counted as an error of
+// the database.
 func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -155,8 +155,8 @@ func (r *run) outage(c Client) func() <-chan struct{} {
 	return func() <-chan struct{} { return r.cfg.Outage(server) }
 }
 
-// AwaitServer waits until a server that is known to be down is back, see Config.Outage.
-// waited reports whether it was down; up is false if ctx ended first.
+// AwaitServer waits until a server is up; outage is a Config.Outage for this server. waited reports
+// whether the server was down; up is false if ctx ended first.
 func AwaitServer(ctx context.Context, outage func() <-chan struct{}) (waited, up bool) {
 	for outage != nil {
 		back := outage()

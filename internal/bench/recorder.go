@@ -33,7 +33,7 @@ func (t tallies) any() bool {
 type latencies struct {
 	first    []int64
 	rest     *hdrhistogram.Histogram // nil until needed
-	overflow int64                   // number in rest too long for the histogram
+	overflow int64                   // number of latencies too long for rest
 }
 
 // firstLatencies is the number of latencies kept as values, in 8 KB.
@@ -93,7 +93,7 @@ func (r *recorder) done(rows int, busy, service, response time.Duration) {
 	r.mu.Unlock()
 }
 
-// add records something other than an acknowledged operation.
+// add records other counts, such as an error or a retry.
 func (r *recorder) add(t tallies) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -206,9 +206,8 @@ func (r *run) die() {
 	}
 }
 
-// failureGrace is how long operations may take once the run has failed. Operations take
-// milliseconds: one that needs longer probably hangs for the same reason, and would delay the
-// message.
+// failureGrace is how long operations may take once the run has failed. An operation that takes
+// longer probably hangs because of the failure, and would delay its message.
 const failureGrace = 2 * time.Second
 
 // watch ends the run when its time is over, ctx has ended, or the server has died. It cancels the

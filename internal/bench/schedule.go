@@ -23,7 +23,7 @@ func newSchedule(rate float64, batch int, ops int64) schedule {
 	if rate <= 0 {
 		return schedule{}
 	}
-	// Finite, so that the first operation is due at 0 at any rate.
+	// every is finite, so that 0*every is 0: the first operation is due at the start.
 	return schedule{every: min(float64(batch)/rate*1e9, tooLarge), ops: ops}
 }
 

@@ -6,12 +6,12 @@ import "math"
 // database changes while its table grows. It is pure: Next returns the rate to try and Tell
 // takes the result, so an interrupted search is restored by replaying its results.
 //
-// It goes up from the start rate while trials pass, or down while they fail, in growing
-// steps, until one rate has passed and a higher one has failed. Then it halves this bracket,
-// at its geometric mean, until it is narrow. Some results were obtained with a smaller
-// table, or behind an overload, so it confirms them: it repeats the upper end if that failed
-// on the way down, then the rate found, which must pass, then a rate a fifth higher, which
-// must fail. If a confirmation fails, the search continues from there.
+// It goes up from the start rate while trials pass, or down while they fail, in growing steps,
+// until one rate has passed and a higher one has failed. Then it halves this bracket, at its
+// geometric mean, until it is narrow. Some results come from a smaller table, or from a trial right
+// after an overload. Therefore it confirms: it repeats the upper end if that failed on the way
+// down, then the rate found, which must pass, then a rate a fifth higher, which must fail. If a
+// confirmation fails, the search continues from there.
 //
 // A trial with a close result is repeated, and the majority of three decides.
 type Search struct {
@@ -49,11 +49,11 @@ const (
 	// SearchMargin is the factor above the result at which a rate must fail.
 	SearchMargin = 1.2
 	// The first step up or down: searchStep is the first from the start rate, searchNear the first
-	// from a rate that was recently correct. Each further step is the square of the step before, up to
+	// from a rate near the result. Each further step is the square of the step before, up to
 	// searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
-	// searchTrials is a quarter of an hour at 15 seconds each. A search on an idle machine
-	// takes 10 to 20.
+	// searchTrials is the most trials: a quarter of an hour at 15 seconds each. A search on an idle
+	// machine takes 10 to 20.
 	searchTrials = 60
 )
 
@@ -82,8 +82,8 @@ func (s *Search) State() string {
 // Bracket returns the highest rate known to pass, or 0, and the lowest rate known to fail, or +Inf.
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
-// Tell records the result of the trial at the rate that Next returned. close means that it was near
-// the limit; done is the rate achieved, or 0 if unknown; after an overload it is a good next guess.
+// Tell records the result of the trial at the rate that Next returned. close means that the result
+// was near the limit. done is the rate achieved, 0 if unknown: after an overload a good next guess.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return
@@ -124,8 +124,8 @@ func (s *Search) advance(pass bool) {
 		s.stage = SearchFound
 		return
 	case s.stage == SearchConfirm && !pass:
-		// The lower rates that passed are unreliable, too. The answer is a slightly lower rate that
-		// passes at the present table size: halving would never catch up with a growing table.
+		// Lower rates passed with a smaller table: forget them, too. Go down in small steps:
+		// halving would never catch up with a growing table.
 		if s.low > 0 {
 			s.low, s.step = 0, searchNear
 		}
@@ -142,8 +142,8 @@ func (s *Search) advance(pass bool) {
 	case pass:
 		s.low = s.rate
 	default:
-		// On the way down each trial begins with the backlog of the overload
-		// before it, which may be the reason why the first one failed.
+		// On the way down each trial begins with the backlog of the overload before it, and may
+		// have failed only for that.
 		s.stale = s.low == 0
 		s.high = s.rate
 	}

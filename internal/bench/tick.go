@@ -19,7 +19,7 @@ type ticker struct {
 	told bool          // an interval has been observed
 }
 
-// tick closes an interval at each tick until done. The last interval is left to close.
+// tick closes an interval at each tick until done. The method close closes the last interval.
 func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 	clock := time.NewTicker(t.r.cfg.Interval)
 	defer clock.Stop()
@@ -46,9 +46,9 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is a share of an interval. If the rest before the time limit is shorter, it becomes part
-// of the interval before; if an empty last interval is shorter, it is left out. An empty interval
-// that is longer is a stall.
+// sliver is a share of an interval. A shorter rest before the time limit becomes part of the
+// interval before it. A shorter last interval is left out if it is empty; a longer empty one is a
+// stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded

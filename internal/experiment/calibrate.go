@@ -14,9 +14,9 @@ import (
 // calibrated are the numbers of partitions with which a table is measured.
 var calibrated = []int{200, 800}
 
-// The number of connections that is asked for is measured within these limits. Memory doesn't grow
-// evenly with connections: MySQL 8.0 takes some 30 MiB at once when about ten connections have a
-// table open, however many partitions it has.
+// Calibrate makes as many connections as its caller asks for, within these limits. Memory doesn't
+// grow evenly with connections: MySQL 8.0 takes some 30 MiB at once when about ten connections have
+// a table open, however many partitions it has.
 const (
 	leastConnections, mostConnections = 10, 50
 	calibrateSteps                    = 4
@@ -103,7 +103,7 @@ func calibration(recs []result.Record) (*Calibration, bool) {
 	c := &Calibration{}
 	c.Each = perPartition(each)
 	c.Partition = perPartition(memory) - connections*c.Each
-	mean, _ := statistics.MeanVariance(idle) // while connections open the table, all of them exist
+	mean, _ := statistics.MeanVariance(idle) // each lacks the connections' own memory: they exist before
 	c.Connection = mean + each[0] - c.Each*partitions[0]
 	c.Base = memory[0] - connections*c.Connection - partitions[0]*(c.Partition+connections*c.Each)
 	c.Add, _ = statistics.FitLine(at, add)

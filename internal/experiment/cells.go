@@ -24,7 +24,7 @@ type CellsSpec struct {
 	Clients []int    `json:"clients" toml:"clients"`
 	// Seconds is the time of each cell.
 	Seconds float64 `json:"seconds" toml:"seconds"`
-	// Mix is the percentage of the clients of the operation mixed that select.
+	// Mix is the percentage of clients that select, in the operation mixed.
 	Mix float64 `json:"mix,omitempty" toml:"mix,omitempty"`
 	// Points is the number of values in one select of the operation points.
 	Points int `json:"points,omitempty" toml:"points,omitempty"`

@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A DiskSpec has the options of the measurement of a disk, with a file of FileBytes in the target,
-// a folder. Each kind of request is measured with each size, depth of the queue, and percentage of
+// A DiskSpec has the options of bench disk. The target is a folder, in which a file of FileBytes is
+// made. Each kind of request is measured with each size, depth of the queue, and percentage of
 // writes.
 type DiskSpec struct {
 	Kinds     []string `json:"kinds" toml:"kinds"`
@@ -163,7 +163,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 	if job.Kind == result.DiskFill {
 		length, interval = 0, time.Second
 	}
-	// Another seed for each job: the blocks that one has read may be in a cache.
+	// Another seed for each job: blocks that an earlier job has read may be in a cache.
 	job.Job = r.file.Command(&job, length, uint64(s.Seed)+uint64(t.order))
 	p := probe.New(ctx, probe.Config{Node: &probe.Node{DataDir: s.Target(), Embedded: true}, Interval: interval})
 	defer func() { err = errors.Join(err, p.Close()) }()
@@ -203,7 +203,7 @@ func (r *diskRun) measure(ctx context.Context, t diskTrial) (_ *result.Record, e
 			iv.Counters[result.DiskFioCPU] = (cpu - used) / now.Sub(at).Seconds()
 			used, at = cpu, now
 		}
-		// By the job's own time, without that of starting fio.
+		// Only the job's own time counts, not the start of fio.
 		end.ClientCPUSeconds += iv.Seconds * (iv.Counters[result.DiskFioCPU] + iv.Counters["client_cpu"])
 		rec.Add(iv)
 		r.Show.Interval(iv)
@@ -238,8 +238,7 @@ func ReadDisk(ctx context.Context, path string) (*result.MeasuredDisk, error) {
 	return m, nil
 }
 
-// otherDisk warns if a run's data is on another disk than the one in m, as far as both disks are
-// known.
+// otherDisk warns if both disks are known and a run's data is on another disk than the one in m.
 func otherDisk(m *result.MeasuredDisk, machine result.Machine) []string {
 	if m == nil || m.Device == "" || machine.Disk == "" || m.Device == machine.Disk {
 		return nil

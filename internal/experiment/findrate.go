@@ -34,8 +34,8 @@ const (
 	// guess times the closed loop's last rate is the first rate to try: at its full throughput, a
 	// database responds late.
 	guess = 0.7
-	// wideRows is the largest number of rows before the trials that still gets keys of 32 bits: as
-	// many rows again fit. With more rows, the keys have 64 bits.
+	// If the table has up to wideRows rows before the trials, its keys have 32 bits: as many rows
+	// again fit. With more rows, the keys have 64 bits.
 	wideRows = 1 << 30
 	// leastOperations is how many operations a trial of the lowest rate must judge: with fewer, the
 	// 99th percentile is the slowest operation.
@@ -54,8 +54,8 @@ type rateSearch struct {
 	inserted int64
 	// unsettled means that the server may still have work left over from an earlier run.
 	unsettled bool
-	// over means that no further trial follows. It is set within the last trial, which then proves the
-	// table.
+	// over means that no further trial follows. It is set during the last trial, so that this trial
+	// proves the table.
 	over bool
 	recs []result.Record
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A HotRowSpec has the options of the hot row: each way is measured with each number of clients.
+// A HotRowSpec has the options of bench hotrow: each way is measured with each number of clients.
 type HotRowSpec struct {
 	Clients []int    `json:"clients" toml:"clients"`
 	Ways    []string `json:"ways" toml:"ways"`

@@ -52,7 +52,7 @@ func (e *Env) insert(ctx context.Context, t Trial) ([]result.Record, error) {
 	return r.on(ctx, func(schema []string) error { return r.insert(ctx, schema, r.config()) })
 }
 
-// recorded returns a record that may be missing as a list.
+// recorded returns the list of one record; the list is empty if rec is nil.
 func recorded(rec *result.Record, err error) ([]result.Record, error) {
 	if rec == nil {
 		return nil, err
@@ -60,7 +60,7 @@ func recorded(rec *result.Record, err error) ([]result.Record, error) {
 	return []result.Record{*rec}, err
 }
 
-// open opens the trial's target for one function.
+// open opens the trial's target, calls use, and closes the target.
 func (m *measurement) open(ctx context.Context, use func() error) (err error) {
 	if m.db, err = target.Open(ctx, m.trial.Spec.Target(), m.env.Show.Note); err != nil {
 		return err
@@ -69,8 +69,8 @@ func (m *measurement) open(ctx context.Context, use func() error) (err error) {
 	return use()
 }
 
-// run opens the trial's target for a function that measures. There is a record once the measurement
-// has begun.
+// run calls measure with the trial's target open. It returns the record if the measurement has
+// begun.
 func (m *measurement) run(ctx context.Context, measure func() error) ([]result.Record, error) {
 	err := m.open(ctx, measure)
 	if m.rec == nil {

@@ -29,7 +29,7 @@ type KeepSpec struct {
 	Declaration string `json:"declaration" toml:"declaration"`
 	// Keys is the size of the key space; 0 is a million.
 	Keys int64 `json:"keys,omitempty" toml:"keys,omitempty"`
-	// Stall is the time from which inserts are listed.
+	// Inserts that take Stall or longer are listed.
 	Stall Duration `json:"stall" toml:"stall"`
 	// WithRun keeps the table in this process. The clock runs Speed times as fast as real time; the
 	// file Clock passes it to a keeper in another process.

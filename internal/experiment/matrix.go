@@ -296,7 +296,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 		env.Command = recs[0].Run.Command
 	}
 	began, failures := time.Now(), 0
-	var late []error // after the ends of runs that were recorded
+	var late []error // errors after the end of a run was recorded
 	for i, t := range m.Trials {
 		note := fmt.Sprintf("run %d of %d: %s", t.Cell.Order, t.Cell.Runs, t.Label)
 		if i > 0 {

@@ -22,7 +22,7 @@ type TableSpec struct {
 
 // Declared reads the declaration for a target of an experiment.
 func (t *TableSpec) Declared(url string) (*rolling.Declaration, error) {
-	// rolling refuses a temporary database, which an experiment may have: this one gets a name.
+	// An experiment may have a temporary database, which rolling refuses: give it a name.
 	if rest, ok := strings.CutPrefix(url, target.Default); ok && (rest == "" || rest[0] == '?') {
 		url = target.Default + "bench" + rest
 	}

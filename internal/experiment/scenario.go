@@ -34,11 +34,11 @@ type ScenarioPlan struct {
 	d     *scenario.Declaration
 	scale float64
 	rows  int64 // of each run
-	// target is the database; once size has run, it includes the memory.
+	// target is the database; the method size adds the memory to it.
 	target string
 	// finalBytes is the table size of which the memory is a share; 0 if the scenario sets no memory.
 	finalBytes int64
-	// trials are the runs to make, of all runs.
+	// all are the runs of the scenario, trials those still to be made.
 	trials, all []Trial
 	// done are the recorded runs that came to their end.
 	done []result.Record
@@ -153,7 +153,7 @@ func (p *ScenarioPlan) specOf(r *scenario.Run, s *Spec) (out *Spec, err error) {
 		out.HotRow = &HotRowSpec{Ways: []string{r.Way}, Clients: []int{r.Clients}, Slots: 1, Cache: Duration(p.d.Cache)}
 	case scenario.TPCC:
 		out.Workload, out.RetryFor, out.MaxTime = TPCC, Duration(tpccRetry), maxTime(p.d.Time)
-		// The scale is that of the warehouses, not their number: each node is to have some.
+		// The scale shrinks each warehouse and not their number: each node needs some.
 		out.TPCC = &TPCCSpec{Warehouses: p.d.Warehouses, Terminals: p.d.Terminals, Deep: true}
 		if p.scale != 1 {
 			out.TPCC.Scale = p.scale
@@ -276,7 +276,7 @@ func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {
 		if rec.Run.Scenario == nil {
-			return -1 // what prepares the runs
+			return -1 // a run that prepares the others
 		}
 		return slices.IndexFunc(p.all, func(t Trial) bool { return t.Scenario.Run == rec.Run.Scenario.Run })
 	}

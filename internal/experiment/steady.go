@@ -40,7 +40,7 @@ func (s *Spec) CompleteSteady() {
 func (e *Env) steady(ctx context.Context, s *Spec) ([]result.Record, error) {
 	r := e.newInsert(&Trial{Spec: s, Whole: s})
 	if !s.NoWork {
-		// At least two per interval, so that every interval has one.
+		// At least two timings per interval, so that every interval has one.
 		r.workEvery = min(steadyWork, s.Interval.D()/2)
 	}
 	return r.on(ctx, func(schema []string) error {

@@ -25,7 +25,7 @@ type TablesSpec struct {
 	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables     int `json:"tables" toml:"tables"`
 	Partitions int `json:"partitions,omitempty" toml:"partitions,omitempty"`
-	// At the end, each of Connections opens so many tables.
+	// At the end, each of Connections connections opens Open tables.
 	Connections int `json:"connections" toml:"connections"`
 	Open        int `json:"open" toml:"open"`
 }

@@ -53,8 +53,8 @@ const (
 // A Replica is a server that repeats the changes of the source.
 type Replica struct {
 	Name string // for messages: "replica 1"
-	// Open returns the replica's database, the same on each call. It is called again only after an
-	// error. The caller closes the database after Delays.Close.
+	// Open returns the replica's database, the same one each time. The caller closes the database
+	// after Delays.Close.
 	Open func(context.Context) (engine.Keeper, error)
 }
 
@@ -63,10 +63,10 @@ var delayCounters = []result.Counter{
 	{Name: result.FigureDelayWorst, Group: groupServer, Unit: "seconds", Help: "the longest such time, or for how long the replica lacks a commit"},
 }
 
-// Delays measures how far replicas are behind their source. It writes the time since the start, by
-// the clock of this process, to a row on the source, and reads it on each replica. A beat's delay
-// is the time from the acknowledgement of its commit to the first query on the replica that returns
-// the beat.
+// Delays measures how far replicas are behind their source. It writes beats to a row on the source:
+// each is the time since the start, by the clock of this process. It reads the row on each replica.
+// A beat's delay is the time from the acknowledgement of its commit to the first query on the
+// replica that returns the beat.
 type Delays struct {
 	source engine.Keeper
 	pace   Pace
@@ -83,7 +83,7 @@ type Delays struct {
 	running sync.WaitGroup
 }
 
-// A beat is a write of the heartbeat. Times are since the start.
+// A beat is a write of the heartbeat: the tick written, and when it was acknowledged.
 type beat struct{ tick, acked time.Duration }
 
 // A follower is a replica that is being watched. Its fields are guarded by delays.mu.
@@ -159,7 +159,7 @@ func (d *Delays) beat(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.beats) == mostBeats { // the oldest beat tells how far behind a replica is
+	if len(d.beats) == mostBeats { // not the oldest: it tells how far behind a replica is
 		d.beats = slices.Delete(d.beats, 1, 2)
 	}
 	d.beats = append(d.beats, beat{tick, time.Since(d.began)})
@@ -284,7 +284,7 @@ func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	}
 }
 
-// ask asks a replica whether its replication has stopped. The replica answers, but makes no
+// ask asks a replica whether its replication has stopped, if the replica answers, but makes no
 // progress.
 func (d *Delays) ask(ctx context.Context, f *follower) {
 	d.mu.Lock()

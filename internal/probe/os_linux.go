@@ -68,8 +68,8 @@ func (sys system) pressure(name string) *source {
 	return lines(filepath.Join(sys.proc, "pressure", name), read...)
 }
 
-// A line is a figure of a file: a number, times scale, in the first line with the prefix.
-// A figure whose unit is a fraction or a rate is the growth per second.
+// A line says which number of a file is a figure: number place, times scale, of the first line with
+// the prefix. If the figure's unit is a fraction or a rate, it is that number's growth per second.
 type line struct {
 	prefix string
 	place  int // of the number in its line
@@ -136,8 +136,7 @@ func numbersOf(text, prefix string, n int) ([]float64, error) {
 	return nil, fmt.Errorf("no line %s", prefix)
 }
 
-// readNumbers returns the numbers of the first line of a file that begins with a prefix, at least
-// n.
+// readNumbers is numbersOf for the text of a file.
 func readNumbers(path, prefix string, n int) ([]float64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

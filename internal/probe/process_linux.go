@@ -90,8 +90,8 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// startedAfter makes a source that has not been sampled count from its process's start: as if it
-// had been sampled at the given time, before the process used anything.
+// startedAfter lets the first sample of a new source count all that its process has used: as if a
+// sample at the given time had found 0.
 func (p *processSource) startedAfter(at time.Time) {
 	zero := meter{at: at}
 	p.cpuMeter, p.reads, p.writes = zero, zero, zero
@@ -101,7 +101,7 @@ func (p *processSource) startedAfter(at time.Time) {
 var errForking = errors.New("processes ended while they were read")
 
 // read adds up the processes. A child that ends during the reading may be counted twice or not at
-// all. The time of ended children that the parent reports shows such an end, and the reading is
+// all. Its end changes the time of ended children that the parent reports: then the reading is
 // repeated.
 func (p *processSource) read() (processUse, error) {
 	for range 3 {

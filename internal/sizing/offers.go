@@ -18,16 +18,16 @@ type Demand struct {
 	Plain, Rolling Figure
 	Rows           float64
 	// PlainRate and RollingRate are the rates in rows a second that can be promised while all pages
-	// that inserts touch are in memory; 0 is unknown. They were measured on a machine with Cores.
+	// that inserts touch are in memory; 0 is unknown. They were measured with Cores processors.
 	PlainRate, RollingRate Figure
 	Cores                  int
 	// Pieces are the parts of the table that inserts touch, and Resident the rows of the two newest
-	// periods. Without Pieces, PlainRate and RollingRate hold at full retention, with LeastPages of
-	// memory for pages.
+	// periods. Without Pieces, PlainRate and RollingRate hold for all Rows, on a machine with at
+	// least LeastPages bytes of memory for pages.
 	Pieces     []Piece
 	Resident   float64
 	LeastPages float64
-	// Written is the number of bytes written for a row, with all copies; 0 is not known.
+	// Written is the number of bytes written to disk for a row; 0 is not known.
 	Written Figure
 	// Rate is the number of rows that arrive in a second; 0 is unknown. Servers is the number of
 	// servers; one of them takes the inserts.
@@ -48,7 +48,7 @@ type Offer struct {
 	Rate         float64 `json:"rows_per_second"`
 	Limit        string  `json:"limit"`
 	Extrapolated string  `json:"extrapolated,omitempty"`
-	// Billion is the price for the time in which a billion rows come at that rate.
+	// Billion is the price of the time that a billion rows take at Rate.
 	Billion float64 `json:"per_billion_rows"`
 	// Best reports that no other offer is both cheaper and faster.
 	Best bool `json:"best"`

@@ -17,7 +17,7 @@ var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "
 // so up to a quarter more than requested is kept.
 const keepParts = 4
 
-// FitRows returns the maximum number of rows of a period such that two periods fit.
+// FitRows returns the maximum number of rows of a period if two periods are to fit into memory.
 func FitRows(memory, perRow float64) int64 {
 	n := CacheShare * memory / perRow / Resident
 	return int64(min(max(n, 1), math.MaxInt64/4))
@@ -26,8 +26,8 @@ func FitRows(memory, perRow float64) int64 {
 // ErrNoRate is returned if a period of time is requested and the insert rate is unknown.
 var ErrNoRate = errors.New("the rate of inserts is not known")
 
-// Fit returns the longest period of the ladder that fits, and whether it does: if
-// none fits, it returns the shortest.
+// Fit returns the longest period of the ladder of which two fit into memory, and true. If none
+// fits, it returns the shortest that makes not too many partitions, and false.
 func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	rows := FitRows(in.Memory.Value, PerRow(in.Pieces))
 	if in.Axis == rolling.Sequence {
@@ -52,7 +52,7 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 			continue
 		}
 		ok := length*in.Rate.Value <= float64(rows)
-		// A period that doesn't fit is only slow; too many partitions are refused by the server.
+		// A longer period that doesn't fit is only slow. A server refuses too many periods.
 		if !ok && g.Valid() && !tooMany(in, g) {
 			break
 		}
@@ -244,8 +244,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds the size of a number of rows. The newest of them, open, are in periods that are not
-// sealed yet.
+// size adds to o.Sizes the size of a table with the given number of rows. The newest open rows are
+// in periods that are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

@@ -22,7 +22,7 @@ type Prices struct {
 	// price list calls a gigabyte; 1e9 by default.
 	Hours float64 `toml:"hours"`
 	GB    float64 `toml:"gb"`
-	// Room is the share of the stored bytes that stays free, in addition; 0.2 by default.
+	// Room is the free space to pay for, as a share of the stored bytes; 0.2 by default.
 	Room *float64 `toml:"room"`
 	// PageShare is the share of a machine's memory that is for pages of tables; 0.75 by default.
 	PageShare *float64 `toml:"pages"`
@@ -47,7 +47,7 @@ type Machine struct {
 	DiskGB    float64 `toml:"disk_gb"`
 	DiskReads float64 `toml:"disk_reads"`
 	DiskMBps  float64 `toml:"disk_mbps"`
-	// VolumeReads and VolumeMBps limit what volumes give it; 0 is no limit.
+	// VolumeReads and VolumeMBps limit what volumes give the machine; 0 is no limit.
 	VolumeReads float64 `toml:"volume_reads"`
 	VolumeMBps  float64 `toml:"volume_mbps"`
 }
@@ -61,7 +61,7 @@ type Volume struct {
 	ReadsPerGB float64  `toml:"reads_per_gb"`
 	MostReads  float64  `toml:"most_reads"`
 	MBps       float64  `toml:"mbps"`
-	// MostGB is its largest size; 0 is no limit.
+	// MostGB is the volume's largest size; 0 is no limit.
 	MostGB float64 `toml:"most_gb"`
 }
 

@@ -37,7 +37,7 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// Reads returns how many pages an insert reads from disk on average. It touches the given number of
+// Reads returns how many pages an insert reads from disk on average. The insert touches that many
 // pieces at random positions. touched is their size in bytes, memory the memory for pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)

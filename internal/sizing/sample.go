@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// DefaultSample makes half-full and first pages of each index a small part of the sample.
+	// DefaultSample is so large that the half-full and first pages of each index are a small part.
 	DefaultSample = 50_000
 	// fewestLive is the number of rows from which a table's own rows are the sample.
 	fewestLive  = 1000
@@ -37,7 +37,7 @@ type Sample struct {
 	DB       engine.Sizer
 	Declared *rolling.Declaration
 	Table    *engine.Table
-	// Live is nil if the table doesn't exist.
+	// Live is the existing table; nil if the table doesn't exist.
 	Live *engine.Schema
 	// Rows is the number of rows of the sample.
 	Rows int
@@ -184,7 +184,7 @@ func (s *Sample) load(ctx context.Context, name string) error {
 	return s.makeUp(ctx, name)
 }
 
-// pack measures the sample after a rebuild, as sealed periods are rebuilt.
+// pack copies the sample into a table that is compressed like a sealed period, and measures it.
 func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint, error) {
 	quote, words := s.DB.Dialect().Quote, s.DB.Words()
 	plain := &engine.Table{Name: from, By: s.Table.By, Epoch: s.Table.Epoch, Definition: s.Declared.Definition, PrimaryKey: s.schema.PrimaryKey}
@@ -257,7 +257,7 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 		batch = batch[:0]
 		return err
 	}
-	// A separate statement and connection: the copy must not lock the rows.
+	// Not INSERT ... SELECT, which would lock the rows that it reads.
 	err = engine.Each(ctx, s.DB, s.DB.SQL(), func(rows *sql.Rows) error {
 		row, to := make([]any, len(columns)), make([]any, len(columns))
 		for i := range row {
@@ -287,8 +287,8 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	return nil
 }
 
-// gridded returns the table with a grid. With every = "auto", the grid is an arbitrary one of time:
-// only the axis matters here.
+// gridded returns the table with a grid. With every = "auto", the grid is one day: only its axis,
+// time, matters here.
 func (s *Sample) gridded() *engine.Table {
 	t := *s.Table
 	if !t.Grid.Valid() {
@@ -403,7 +403,7 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 // Pieces returns the parts of a table with the given number of rows, inserted in the order of
 // column by.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
-	// Inserts go to the end of an index that begins with that column or with a counter.
+	// Inserts go to the end of an index that begins with column by or with a counter.
 	ascending := func(columns []string) bool {
 		if len(columns) == 0 {
 			return false

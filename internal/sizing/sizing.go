@@ -62,7 +62,7 @@ type Input struct {
 	Open        engine.OpenCost
 	OpenFrom    string
 	Connections int
-	// AddOne returns the time of adding a period to so many, in seconds; nil is not known.
+	// AddOne returns the seconds that adding one period to that many takes; nil is not known.
 	AddOne func(partitions float64) float64
 	// Plain and Rolling are runs of bench insert; nil if there is none.
 	Plain, Rolling *result.Summary
@@ -260,8 +260,8 @@ type SizePlan struct {
 
 // PlainPlan describes the same rows in a plain table.
 type PlainPlan struct {
-	// KneeRows is the number of rows at which the pages that inserts touch outgrow memory, Seconds the
-	// time until the table has that many rows. Both are null if no piece grows that way.
+	// KneeRows is the number of rows at which the pages that inserts touch outgrow memory, Seconds
+	// the time until the table has that many rows. Both are null if inserts append to all pieces.
 	KneeRows *float64 `json:"knee_rows"`
 	Seconds  *float64 `json:"seconds"`
 	From     string   `json:"from"`

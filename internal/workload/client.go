@@ -36,8 +36,7 @@ type client struct {
 	sent   bool  // the writer has received them
 	lost   bool  // the last try may have been committed
 	epoch  int64 // of the last try: see recent
-	// again is the number of rows to prepare as new rows once the writer is usable again, because as
-	// many are in doubt.
+	// again is the number of rows in doubt: as many new rows are prepared once the writer works.
 	again int
 	// pending is the first row that is prepared and not acknowledged. No period at or after
 	// it is dropped.
@@ -196,7 +195,7 @@ func clip(spans []span, in span) []span {
 	return out
 }
 
-// known is sent without regard to deletes in doubt.
+// known returns what the method sent returns, and the acknowledged rows whose delete is in doubt.
 func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()

@@ -144,7 +144,7 @@ func (w *Insert) distinct(t *table, acked []span, s span) int64 {
 	return n
 }
 
-// mustHold adds the acknowledged rows in b to the sum of the rows that must exist.
+// mustHold adds the acknowledged rows in b to sum, but only one of two equal rows.
 func (c *check) mustHold(sum *engine.Sum, s span, b *engine.Batch) {
 	if c.w.preset.twin == nil {
 		sum.Add(b, nil)

@@ -295,8 +295,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	key := t.PrimaryKey[0]
 	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
 	is := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.Equal}
-	// firstKey returns the first key in [1, to) for which a query finds a row, or finds none. After a
-	// failure, the key has no meaning.
+	// firstKey returns the first key in [1, to) for which query f finds a row, or no row if finds
+	// is false. After a failure, the key has no meaning.
 	var failed error
 	firstKey := func(to int64, f *engine.Find, finds bool) int64 {
 		return 1 + int64(sort.Search(int(to-1), func(i int) bool {

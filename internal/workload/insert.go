@@ -64,8 +64,8 @@ type InsertOptions struct {
 	// is the number of periods to keep, including the newest; 0 is all.
 	PeriodRows  int64
 	KeepPeriods int
-	// Patience is how long a step on periods is retried that failed because of a lock or the
-	// connection; 0 is 30 seconds.
+	// Patience is how long creating or dropping a period is retried after it failed because of a
+	// lock or the connection; 0 is 30 seconds.
 	Patience time.Duration
 	// KeepRows limits the size of all tables together: beside the inserts, the oldest rows of a plain
 	// table are deleted, and the oldest periods of a rolling table dropped. 0 is no limit.
@@ -107,8 +107,8 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may exist or not
 	unsent []span // prepared and never sent: they do not exist
 	recent recent // batches that a crash may lose
-	// resumed means that an earlier process filled the table. Batches of that process may still
-	// arrive, before row late.
+	// resumed means that an earlier process filled the table. Its last batches, of rows below late,
+	// may still arrive.
 	resumed bool
 	late    int64
 }
@@ -561,7 +561,7 @@ type transfer struct {
 	rows   span
 	batch  int64
 	method engine.Method
-	// patience is how long a batch is retried that fails because of a lock or the connection.
+	// patience is how long a batch is retried after a failure because of a lock or the connection.
 	patience time.Duration
 	// done, if set, is called with each batch that was inserted, and the row after it.
 	done func(b *engine.Batch, next int64)

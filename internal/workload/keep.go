@@ -149,7 +149,7 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 		by = ""
 	}
 	for _, k := range keyColumns(s, by, func(c *engine.SchemaColumn) int64 {
-		if c.Name == t.By { // sufficient alone
+		if c.Name == t.By { // a sequence: each row has another value
 			return math.MaxInt64
 		}
 		return column.KeySpace(*c)

@@ -69,11 +69,11 @@ type lookup struct {
 	on    []string
 	// columns are the columns that a select by the index reads.
 	columns []string
-	// slots is the number of counters. exact means that each counter belongs to one key; otherwise
-	// keys share counters, and a select is only certain to find one row.
+	// slots is the number of counters in Mixed.sent. exact means that each counter belongs to one
+	// key; otherwise keys share counters, and a select is only certain to find one row.
 	slots int64
 	exact bool
-	// values returns the values to look for to find a row, and the row's slot.
+	// values returns the values by which a select finds a row, and the row's slot.
 	values func(s draw.Stream, seq int64) ([2]engine.Value, int64)
 	// slot returns the slot of row i of a batch.
 	slot func(b *engine.Batch, i int) int64
@@ -347,7 +347,7 @@ func (c *reader) Do(ctx context.Context) error {
 	return nil
 }
 
-// sum returns the number of rows of the keys according to the counts; a primary key has one row.
+// sum adds up the counts of the keys that a select looks for; a primary key has one row.
 func (c *reader) sum(counts []atomic.Int32) int64 {
 	if len(c.slots) == 0 {
 		return 1

@@ -28,7 +28,7 @@ func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resu
 	t := &table{Table: engine.Table{Name: o.Name, Definition: o.Definition}}
 	w := &Insert{db: db, tables: []*table{t}}
 	if !resumed {
-		t.Grid, t.By = o.Period, o.Time // an earlier run's may be rolling
+		t.Grid, t.By = o.Period, o.Time // an earlier run may have left a rolling table
 		if err := w.clear(ctx, dropExisting); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type preset struct {
 	// indexes and batch are the defaults.
 	indexes, batch int
 	tablePerWriter bool
-	// clock is that of a time axis; declared are the secondary indexes of a table with a Definition.
+	// clock is the clock of a time axis; declared counts the secondary indexes of a Definition.
 	clock    draw.Clock
 	declared int
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch

@@ -117,7 +117,7 @@ func below(n uint64) func(*draw.Values, span, []engine.Value) {
 	return func(d *draw.Values, _ span, out []engine.Value) { out[0].Int = d.Below(n) }
 }
 
-// byIndex finds the first rows of an index at or above a value of its first column.
+// byIndex finds the first rows of an index whose first column is at or above a value (how).
 func byIndex(t *engine.Table, index int, how engine.Condition) *engine.Find {
 	ix := t.Indexes[index]
 	return &engine.Find{Table: t, Columns: ix.Columns, Index: ix.Name, On: ix.Columns[:1], How: how, Order: ix.Columns, Limit: limit}

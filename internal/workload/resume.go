@@ -20,7 +20,7 @@ import (
 type Resumed struct {
 	// Rows is the number of rows done: in the tables, or dropped with their periods.
 	Rows int64
-	// Found is the number of rows in the tables, Dropped of those dropped with periods.
+	// Found is the number of rows in the tables, Dropped the number of rows in dropped periods.
 	Found, Dropped int64
 	// Refilled is the number of rows that were missing and were inserted again. They were in batches
 	// in progress when the load was interrupted, or were lost in a crash.

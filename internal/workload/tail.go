@@ -139,8 +139,8 @@ const slackShare = 100
 // leastKept is the least number of batches that deletes can keep in a table.
 const leastKept = 10
 
-// keepRows sets the number of rows that deletes leave in the table to n. Clients wait at more rows,
-// by the batches that they are inserting and the batch that the next delete needs.
+// keepRows lets deletes leave n rows in the table. Inserts wait at lead rows more: with the batches
+// in progress, the table stays within 1/slackShare of n. lead is at least one batch.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)

@@ -26,7 +26,7 @@ type Proof struct {
 	Checksum bool
 	// Periods are the results by period, if the period of each row can be computed.
 	Periods []PeriodProof
-	// DroppedRows is the number of rows in dropped periods, DeletedRows of rows deleted one by one.
+	// DroppedRows is the number of rows in dropped periods, DeletedRows the number of deleted rows.
 	DroppedRows, DeletedRows int64
 	Warnings                 []string
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// kinds are the kinds of runs other than inserts. The section of one kind excludes the sections of
-// other kinds, the defaults of inserts, a share of memory, and the keys in without.
+// kinds are the kinds of runs other than inserts. A scenario of one kind has no section of another
+// kind, no defaults of inserts, no share of memory, and no key in without.
 var kinds = []struct {
 	does, noun string
 	// figures is the prefix of the names of the figures that only such a run has.

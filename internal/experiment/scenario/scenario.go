@@ -84,7 +84,7 @@ type Run struct {
 	Rate        float64 // rows per second; 0 is as fast as possible
 	MaxTime     time.Duration
 
-	// Way is the way of asking in a Scan, and that of counting in a HotRow with so many Clients.
+	// Way is the way of asking in a Scan, or of counting in a HotRow, which has Clients clients.
 	Way     string
 	Clients int
 	// Set is a setting of the private server for Tables, Option an option in the target's URL for

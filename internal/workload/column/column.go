@@ -43,13 +43,13 @@ var ErrNoValues = errors.New("no values of this type are known; give it a defaul
 type Generator struct {
 	engine.Column
 	Source draw.Source
-	// Put appends the value with a number to the column's vector.
+	// Put appends the value of a number to the column's vector.
 	Put Put
 
 	null uint64 // how many of 2^64 draws are NULL
 }
 
-// A Put appends the value with a number.
+// A Put appends the value of number n.
 type Put func(v *engine.Vector, n uint64)
 
 // nullDraw separates the draw for NULL from the draw for the value: it is odd, and unrelated to
@@ -70,7 +70,7 @@ func (g *Generator) Append(v *engine.Vector, s draw.Stream, seq int64, salt uint
 type Column struct {
 	*engine.SchemaColumn
 	Values rolling.ColumnValues
-	// Clock is the table's. The rows of one of its ticks have different values if Counted is set.
+	// Clock is the table's clock. Counted means that all rows of a tick have different values.
 	Clock   draw.Clock
 	Counted bool
 	Salt    uint64
@@ -123,7 +123,7 @@ func (c *Column) Generator() (g Generator, space int64, err error) {
 		return g, draw.VirtualStart / unit, nil
 	case c.Logical == value.Clock:
 		to, fraction := len(value.TimeLayout), int64(0)
-		if c.Digits > 0 { // a fraction ends in 1: servers leave zeros out, or don't
+		if c.Digits > 0 { // a fraction ends in 1, because only some servers leave out zeros at the end
 			to, fraction = to+1+c.Digits, int64(math.Pow10(6-c.Digits))
 		}
 		g.Put = timeTexts(func(n uint64) int64 { return int64(n%86400)*1e6 + fraction }, len("1970-01-01 "), to)
@@ -216,9 +216,8 @@ func Resolution(t value.Type) int64 {
 	return int64(math.Pow10(6 - min(t.Digits, 6)))
 }
 
-// times returns the function that makes a number a time, and the resolution of these times. It is
-// the time at which the key of that number was new or, in random order, a time before the clock's
-// start.
+// times returns the function that makes a number a time, and the resolution of these times. The
+// time of number n is when key n was new or, in random order, a time before the clock's start.
 func (c *Column) times() (at func(n uint64) int64, unit int64) {
 	unit = Resolution(c.Type)
 	if c.Values.Order == rolling.OrderRandom {
@@ -232,7 +231,7 @@ func (c *Column) times() (at func(n uint64) int64, unit int64) {
 	}, unit
 }
 
-// timeTexts makes texts of the characters [from, to) of times.
+// timeTexts makes a text of characters [from, to) of each time, e.g. of "2026-01-31 12:30:00".
 func timeTexts(at func(n uint64) int64, from, to int) Put {
 	return texts(func(dst []byte, n uint64) []byte {
 		var text [26]byte
@@ -257,8 +256,8 @@ func (c *Column) uuid(dst []byte, n uint64) []byte {
 	return dst
 }
 
-// A text begins with its number, textBits in each letter of the alphabet. The alphabet has no upper
-// case, so that the texts differ in every collation.
+// A text begins with its number, textBits of it in each letter of alphabet. The alphabet has no
+// upper case, so that the texts differ in every collation.
 const (
 	textBits = 5
 	alphabet = "0123456789abcdefghijklmnopqrstuv"
@@ -287,7 +286,7 @@ func (c *Column) texts(g *Generator, json bool) (space int64) {
 	if c.Values.Order != rolling.OrderRandom {
 		width = min(10, most)
 	}
-	if c.Values.Order == rolling.OrderRecent { // still different, and not near the one before
+	if c.Values.Order == rolling.OrderRecent { // texts stay different, and no text is near the one before
 		spread = draw.Golden
 	}
 	if c.Counted {
@@ -363,7 +362,7 @@ func Counts(v rolling.ColumnValues) bool {
 
 // NumberSource returns the source of the numbers of a column that can have space different values.
 func (c *Column) NumberSource(space int64) (s draw.Source, err error) {
-	tick := int64(0) // rows that must differ
+	tick := int64(0) // successive rows whose values must differ; 0 is none
 	distinct := int64(defaultDistinct)
 	if c.Counted && !Counts(c.Values) {
 		tick = c.Clock.Rows

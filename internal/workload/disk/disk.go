@@ -30,7 +30,7 @@ const (
 	fillDepth, fillBlock = 8, 1 << 20
 	// syncBlock is a page of the system, the least that a log's write costs.
 	syncBlock = 4096
-	// spareShare of the file must stay free besides it: a full file system stops whoever uses it.
+	// spareShare of the file's size stays free beside it: a full disk would stop other programs.
 	spareShare = 0.05
 )
 
@@ -74,8 +74,8 @@ func Kinds() []string {
 	return []string{result.DiskRandom, result.DiskSequential, result.DiskSync, result.DiskLog}
 }
 
-// Check refuses a folder that has no disk below it or no space for a file of a size, and looks for
-// fio.
+// Check refuses a folder that is not on a disk or lacks space for a file of the given size. It
+// returns the version of fio, which must be installed.
 func Check(ctx context.Context, dir string, size int64) (version string, err error) {
 	st, err := os.Stat(dir)
 	switch {
@@ -301,7 +301,7 @@ func (r *fioReader) report(doc []byte) error {
 	}
 	j := got.Jobs[0]
 	r.any, r.failure = true, syscall.Errno(j.Error)
-	// A report that comes before the job has begun has the time since the machine was started.
+	// In a report before the job has begun, Runtime is the time since the machine was started.
 	if j.Runtime <= r.last.Runtime || j.Runtime > float64(time.Since(r.began).Milliseconds())+fioClock {
 		return nil
 	}

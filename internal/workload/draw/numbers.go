@@ -10,8 +10,8 @@ import (
 // of the keys that come with time.
 type Source struct {
 	Ranks *Ranks // nil: keys that come with time
-	// Share is the share of rows that bring a new key. Each row has one of the newest keys, as many as
-	// Last says; 0 and 1 mean only the newest key.
+	// Share is the share of rows that bring a new key. Each row has one of the Last newest keys;
+	// with Last 0 or 1 it has the newest key.
 	Share float64
 	Last  uint64
 	// tick is the number of successive rows whose numbers must differ; 0 means that none must. The
@@ -25,7 +25,7 @@ type Source struct {
 const roundedShares = 1 - 1e-3
 
 // Apart returns a source in which the rows of a tick have different numbers. No value may have more
-// than one row's share of the draws.
+// than 1/tick of the rows.
 func (c Source) Apart(tick int64) Source {
 	largest := 1 / float64(max(c.Last, 1)) // share of a value
 	if c.Ranks != nil {
@@ -44,7 +44,7 @@ func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	if c.Ranks != nil {
 		return c.Ranks.number(u)
 	}
-	if c.tick > 0 { // from the same newest key for all rows of the tick
+	if c.tick > 0 { // all rows of a tick count back from the same newest key
 		seq -= seq % c.tick
 	}
 	n := uint64(float64(seq) * c.Share)
@@ -86,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns distinct values. The first have the shares of heavy, or the shares of a Zipf
-// distribution, and the other values share the rest. It returns nil if tick isn't 0 and the rows of
-// a tick can't all differ. A value's share beyond one row of each tick goes to the next values.
+// NewRanks returns ranks of distinct values. The first have the shares in heavy or of a Zipf
+// distribution; the others share the rest. With a tick, no value gets more than one row of each
+// tick: the next values get the rest. nil means that the rows of a tick can't all differ.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

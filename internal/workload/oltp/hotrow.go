@@ -95,7 +95,7 @@ type HotRow struct {
 	made time.Time
 	// read is when the count was last read, in nanoseconds since made; 0 is never.
 	read atomic.Int64
-	// Roll, if set, computes the roll-up of HotAppend up to a time. All earlier events are committed.
+	// Roll, if set, computes the roll-up of HotAppend up to a time. Events before it are committed.
 	Roll    func(ctx context.Context, upTo time.Time) error
 	clients []*hotClient // guarded by mu
 	// arriving has an element for each client that is beginning its first transaction.
@@ -191,8 +191,8 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 }
 
 // Prove compares the counter with the rows, and both with the acknowledged runs. It returns the
-// number of runs that must have been counted, and the counter. A run whose commit was not answered
-// may be among them.
+// number of runs that must have been counted, and the counter. expected includes runs whose commit
+// was not answered, but whose rows exist.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {
@@ -202,7 +202,7 @@ func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, fou
 	var rows int64
 	fans := "SELECT COUNT(*) FROM fan_of"
 	if w.opt.Way == HotAppend {
-		fans = "SELECT COUNT(DISTINCT user_id) FROM fan_of" // which its key doesn't ensure
+		fans = "SELECT COUNT(DISTINCT user_id) FROM fan_of" // the key doesn't make user_id unique
 	}
 	for q, into := range map[string]*int64{"SELECT SUM(fans) FROM " + w.counter(): &found, fans: &rows} {
 		text, err := firstValue(ctx, s, q)
@@ -416,8 +416,8 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A repeated run keeps the time of its event, so that the roll-up waits for it and it can't be
-		// inserted twice.
+		// A repeated run keeps the time of its event: the roll-up waits for the event, and the key
+		// keeps it from being inserted twice.
 		if c.event.Load() == 0 {
 			c.w.mu.Lock()
 			c.event.Store(time.Now().Unix())

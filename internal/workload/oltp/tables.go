@@ -39,9 +39,9 @@ const (
 type TablesOptions struct {
 	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables, Partitions int
-	// At the end, each of Connections opens so many tables.
+	// At the end, each of Connections connections opens Open tables.
 	Connections, Open int
-	// Declared, unless nil, is the definition of the only table; it rolls.
+	// Declared, unless nil, is the definition of the only table, a rolling table.
 	Declared *engine.Table
 	// Steps is the number of steps in which partitions are created, and costs measured; 0 is the
 	// default.
@@ -58,7 +58,7 @@ type Tables struct {
 	// of the server's processes.
 	Measure   func(*result.TablesCost) error
 	Processes func() (int, error)
-	// Took is called with the mean duration of creating one.
+	// Took is called with the mean duration of creating a table or partition.
 	Took func(op string, d time.Duration)
 
 	made      int // tables or partitions
@@ -110,7 +110,7 @@ func (w *Tables) Batch() int {
 }
 
 // Table returns the n-th table, from 0. The definitions take turns: 3 to 21 columns of all types,
-// and 0 to 4 secondary indexes. The table of the partitions of one table has 13 columns and 2
+// and 0 to 4 secondary indexes. If all partitions are in one table, it has 13 columns and 2
 // indexes.
 func (w *Tables) Table(n int) *engine.Table {
 	if w.opt.Declared != nil {

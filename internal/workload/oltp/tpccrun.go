@@ -49,7 +49,7 @@ const (
 	factDelivered  = "delivered" // a delivery of at least one order
 	factSkipped    = "skipped"   // a district without an order to deliver
 	factNamed      = "named"     // the customer was found by name
-	factNameable   = "nameable"  // by name or by number
+	factNameable   = "nameable"  // the customer was found by name or by number
 	factRolledBack = "rolled back"
 	factEarly      = "early" // rolled back for an item that was not the last
 )

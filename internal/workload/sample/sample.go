@@ -31,21 +31,21 @@ const (
 	leastSampled = 100
 )
 
-// Conclusions from a sample.
+// Thresholds for conclusions from a sample.
 const (
-	ascends      = 0.9    // of distant pairs, above which a column follows the time
-	recurs       = 4      // times as often as by chance, from which near rows share keys
-	leastNear    = 20_000 // pairs of the nearest rows, to say how often they share a key
-	leastMatches = 30     // of them, for that
-	sureMatches  = 100    // of distant rows, from which a number of values is better than the server's
-	skewed       = 3      // times as many values as seem to be there if all are as frequent
-	leastPairs   = 100    // to say how often those at some distance share a key
-	leastCount   = 10     // of a frequent value
-	leastHeavy   = 0.01   // of the rows, for it
-	usualTimes   = 3      // times as frequent as others, for it
-	fewValues    = 20     // of which each has its own frequency
+	ascends      = 0.9    // share of distant pairs in order: above it, a column follows the time
+	recurs       = 4      // values recur if near rows have the same one so many times as often as distant rows
+	leastNear    = 20_000 // pairs of near rows, to say how often near rows have the same value
+	leastMatches = 30     // near pairs with the same value, to say it
+	sureMatches  = 100    // distant pairs with the same value: with fewer, the server's number of values is better
+	skewed       = 3      // if the server's number of values is so many times the sample's, it is better
+	leastPairs   = 100    // pairs at some distance, to say something of that distance
+	leastCount   = 10     // a frequent value is in at least so many rows of the sample
+	leastHeavy   = 0.01   // a frequent value has at least this share of the rows
+	usualTimes   = 3      // a frequent value is so many times as frequent as the mean
+	fewValues    = 20     // up to so many values, all count as frequent
 	mostHeavy    = 100
-	allDifferent = 0.9 // of the rows, above which values are all different
+	allDifferent = 0.9 // share of different values: above it, all are taken to differ
 )
 
 // Learned says from what a table's values were learned.
@@ -94,7 +94,7 @@ func Learn(ctx context.Context, d *rolling.Declaration, db engine.TableSampler, 
 	l.TableSample, err = db.SampleTable(ctx, s, list, engine.Sampling{Share: sampledShare, Rows: mostSampled}, func(block int, row []sql.NullString) {
 		learned.Sampled++
 		whole := hashOf(row...)
-		if seen[whole] || !row[0].Valid { // ranges may overlap
+		if seen[whole] || !row[0].Valid { // the sampled ranges may overlap
 			return
 		}
 		seen[whole] = true
@@ -239,7 +239,7 @@ type byDistance [64]float64
 
 func magnitude(distance float64) int { return bits.Len64(uint64(math.Round(distance))) }
 
-// count adds the pairs of some rows, which are in the order of their places.
+// count adds the pairs of rows, times sign. The rows are in the order of their places.
 func (d *byDistance) count(at []float64, rows []int, sign float64) {
 	all, before := float64(len(rows))*float64(len(rows)-1)/2, 0.0
 	for i := range d {
@@ -346,7 +346,7 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 			v.Length[1] = min(v.Length[1], c.Length)
 		}
 	case c.Numeric() && c.Logical != value.Year && c.Kind != value.Float:
-		// From zero, or from as far below it, to a power of two or the greatest number of the type.
+		// From 0 (or -To, if some are negative) to 2^n - 1 or the greatest number of the type.
 		_, _, most, _ := column.NumberOf(c.Type)
 		v.HasRange, v.To = true, min(math.Exp2(math.Ceil(math.Log2(c.most+1)))-1, most)
 		if c.negative {
@@ -382,8 +382,8 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 	return v
 }
 
-// rates returns how often near and distant rows have the same value, and the number of such distant
-// pairs. Near is 0 if there are too few pairs to tell.
+// rates returns how often near and distant rows have the same value, and the number of distant
+// pairs that have it. Near is 0 if there are too few pairs to tell.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
@@ -434,7 +434,7 @@ func (l *learning) heavy(c *learner) (out []float64) {
 	there, values, shares := 1-c.null/float64(len(c.hashes)), float64(len(counts)), l.Columns[c.Name].Heavy
 	if len(shares) > 0 {
 		values = max(values, l.Columns[c.Name].Distinct)
-	} else if !l.apart || c.Name != l.Key { // whose values are each there with all rows or none
+	} else if !l.apart || c.Name != l.Key { // blocks are by l.Key: the sample has all rows of a value, or none
 		for _, rows := range counts {
 			if len(rows) >= leastCount && !math.IsNaN(c.numbers[rows[0]]) {
 				shares = append(shares, float64(len(rows))/float64(len(l.order)))
@@ -446,7 +446,7 @@ func (l *learning) heavy(c *learner) (out []float64) {
 		sum += share
 	}
 	for _, share := range shares {
-		share = math.Floor(share/max(there, sum)*1e4) / 1e4 // written so, they are at most 1 together
+		share = math.Floor(share/max(there, sum)*1e4) / 1e4 // rounded down, the shares are at most 1 together
 		if values <= fewValues || share >= max(usualTimes/values, leastHeavy) {
 			out = append(out, share)
 		}
@@ -482,15 +482,15 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 		distinct = float64(len(v.Heavy))
 	}
 	distinct = min(max(distinct, seen), column.MostDistinct)
-	if v.HasRange { // the digits may be fewer than the values
+	if v.HasRange { // the range may have fewer numbers
 		distinct = min(distinct, (v.To-v.From)*math.Pow10(c.Scale)+1)
 	}
 	v.Distinct = int64(distinct)
 	v.Heavy = v.Heavy[:min(int64(len(v.Heavy)), v.Distinct)]
 }
 
-// drawnFrom returns the number of values from which rows draw, if each row draws one and seen
-// different values were seen.
+// drawnFrom returns how many values there are if each row has drawn one of them, and seen different
+// values were drawn.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
 		return column.MostDistinct
