@@ -10,8 +10,8 @@ import (
 )
 
 // client executes operations until there are no more or the run ends. It reports whether its last
-// operation was cancelled. Each moment is read from the clock only once: the readings cost more
-// than the rest.
+// operation was cancelled. It reads the clock once for each moment: reading it costs more than all
+// else here.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)

@@ -135,8 +135,8 @@ func (r *run) outcome(ctx context.Context) Outcome {
 	return o
 }
 
-// end keeps further operations from beginning. The first reason is kept, unless the run
-// fails before it is over.
+// end keeps further operations from beginning. Of several reasons the first is kept, but a failure
+// replaces it.
 func (r *run) end(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

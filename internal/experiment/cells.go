@@ -65,7 +65,7 @@ func (s *Spec) mixedOptions() workload.MixedOptions {
 	return workload.MixedOptions{Preset: s.Preset, Seed: uint64(s.Seed), Rows: s.Rows, Batch: s.Batch, Points: s.Cells.Points}
 }
 
-// A turn is a cell that is measured on each contender.
+// A turn is an operation with a number of clients. It is measured on each contender.
 type turn struct {
 	op      string
 	clients int

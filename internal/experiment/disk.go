@@ -105,7 +105,7 @@ type diskRun struct {
 	spec  *Spec
 	file  *disk.File
 	began time.Time // the first job after filling
-	wrote bool      // the job before this one
+	wrote bool      // the previous job wrote
 }
 
 func (e *Env) disk(ctx context.Context, s *Spec) ([]result.Record, error) {

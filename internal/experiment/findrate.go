@@ -293,7 +293,7 @@ func (s *rateSearch) known() string {
 		text = figure.Rounded(high) + " rows/s break"
 	}
 	if n := s.search.Left(); n > 0 {
-		// Trials that fail are followed by settling, and others end early.
+		// A rough estimate: settling follows failed trials, and other trials end early.
 		left := time.Duration(n) * s.fill.trial.Spec.Trial.D()
 		text += fmt.Sprintf("; about %s left, %s", figure.Plural(n, "trial"), figure.Clock(left.Seconds()))
 	} else {

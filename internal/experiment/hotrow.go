@@ -237,7 +237,7 @@ func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []
 	if err == nil {
 		err = plan.Run(ctx, func(s apply.Step) {
 			for _, q := range s.SQL {
-				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // and not the state
+				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // leave out the statements for the state
 					schema = append(schema, q)
 				}
 			}

@@ -50,7 +50,7 @@ type keepRun struct {
 	// before is the number of rows at the start, after at the end; nil if not counted.
 	before upkeep.RowCount
 	after  *upkeep.RowCount
-	// baseline is the run before without maintenance; nil if there was none.
+	// baseline is the earlier run without maintenance; nil if there was none.
 	baseline *keepRun
 }
 

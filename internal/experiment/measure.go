@@ -46,7 +46,7 @@ type measurement struct {
 	// earlier is the run that this one continues; nil for a new run. from says where it continues.
 	earlier *result.Record
 	from    result.Resumes
-	known   int // warnings in the header
+	known   int // number of warnings in the header
 }
 
 // begin opens the counters and writes the record's first line. own has the fields of the header

@@ -128,7 +128,7 @@ func (r *Resumption) Run(ctx context.Context, env *Env) ([]result.Record, error)
 	env.Command = r.Recs[0].Run.Command
 	recs := r.Recs
 	if len(r.left) > 0 && r.left[0].resumes != nil && !r.Spec.FindRate {
-		recs = recs[:len(recs)-1] // it comes back as a whole
+		recs = recs[:len(recs)-1] // trials returns the continued run as a whole
 	}
 	made, err := env.trials(ctx, r.left)
 	return append(recs, made...), err

@@ -140,7 +140,7 @@ func (r *tablesRun) onServer(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	r.w.On(db.(engine.Housekeeper)) // as the database beside it
+	r.w.On(db.(engine.Housekeeper)) // it is of the same type as r.db
 	r.w.Measure = r.footprint
 	r.w.Processes = func() (int, error) {
 		f, err := probe.ReadFootprint(r.pid())
@@ -268,7 +268,7 @@ func (r *tablesRun) footprint(c *result.TablesCost) error {
 	began := time.Now()
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // a file of the server that is gone
+			return nil // the server has removed the file meanwhile
 		}
 		if err != nil || d.IsDir() {
 			return err

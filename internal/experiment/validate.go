@@ -376,7 +376,7 @@ func (s *Spec) validateFactors(factors []factor) error {
 	}
 	most := int64(0)
 	for _, text := range s.Matrix.Batches {
-		if n, err := strconv.ParseInt(text, 10, 64); err == nil { // setting it refuses others
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil { // other texts are refused when the level is set
 			most = max(most, n)
 		}
 	}

@@ -91,8 +91,8 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// quantileSince returns the upper end of the bucket that contains the quantile
-// of the values counted since before; false if there are none.
+// quantileSince returns a quantile of the values that h has counted after the counts before: the
+// upper end of its bucket. It returns false if there are no such values.
 func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (float64, bool) {
 	var total uint64
 	for i, n := range h.Counts {
@@ -114,8 +114,8 @@ func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (flo
 	return 0, false // unreachable: seen ends at total, which is at least rank
 }
 
-// sumSince returns the sum of the values counted since before, each taken as the
-// middle of its bucket.
+// sumSince returns the sum of the values that h has counted after the counts before, each taken as
+// the middle of its bucket.
 func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
 	var sum float64
 	for i, n := range h.Counts {

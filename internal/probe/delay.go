@@ -355,8 +355,8 @@ func (d *Delays) Now() []Delay {
 	return out
 }
 
-// Exceeded names the first replica that is further behind than most, or has shown no beat yet, and
-// says since when; "" if there is none.
+// Exceeded names the first replica that is behind for longer than most, or has shown no beat yet,
+// and says since when; "" if there is none.
 func (d *Delays) Exceeded(most time.Duration) string {
 	for _, r := range d.Now() {
 		if r.Shown && r.Behind <= most {

@@ -210,8 +210,8 @@ func (sys system) mount(dir string) (*procfs.MountInfo, error) {
 // feeds and backslashes are written as a backslash and three octal digits.
 var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// describeDevice returns the description of a device: of the disk of a
-// partition, or of the first disk below a mapped device.
+// describeDevice describes the disk below a device: the disk of a partition, or the first disk of a
+// mapped device.
 func (sys system) describeDevice(d device) string {
 	dir := sys.blockDir(d.number)
 	// Mapped devices can be stacked: encryption on a volume on a RAID.

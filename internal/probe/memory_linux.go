@@ -11,7 +11,7 @@ import (
 type Footprint struct {
 	// PSSBytes is their memory; memory that several processes share is counted once.
 	PSSBytes int64
-	// OpenFiles is the number of their file descriptors, Processes that of the processes.
+	// OpenFiles is the number of their file descriptors, Processes the number of processes.
 	OpenFiles, Processes int
 }
 

@@ -24,7 +24,7 @@ type system struct {
 	// stat returns the device that stores a file, and the device that the file itself represents, 0 if
 	// the file is no block device.
 	stat func(path string) (holder, itself devNumber, err error)
-	// clock reads the CPU time of a process; nil where processes are not this machine's.
+	// clock reads the CPU time of a process; nil if the files in proc are not this machine's.
 	clock func(pid int) (seconds float64, err error)
 }
 
@@ -172,7 +172,7 @@ func (sys system) cpu() *source {
 		for i := range before {
 			// The kernel estimates iowait and idle, so they may decrease: this counts as 0.
 			grown[i] = max(now[i]-before[i], 0)
-			if i < 5 { // what follows is part of these
+			if i < 5 { // the last one is part of the CPU time in the kernel
 				total += grown[i]
 			}
 		}

@@ -61,7 +61,7 @@ var workCounters = []result.Counter{
 }
 
 func (w *workSource) run(ctx context.Context, every time.Duration, cpuTimes *source) {
-	// The CPU time is that of the thread, so this goroutine is locked to its thread.
+	// threadCPU is about one thread, so this goroutine is locked to its thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	tick := time.NewTicker(every)

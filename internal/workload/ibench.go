@@ -75,7 +75,7 @@ type IbenchOptions struct {
 	// Rows, RowsI1 and RowsI2 are the rows of l.i0, l.i1 and l.i2, of all clients
 	// together. If RowsI1 or RowsI2 is 0, it is proportional to Rows, as published.
 	Rows, RowsI1, RowsI2 int64
-	// Clients is the number of clients that insert, of those that delete, and of those that query.
+	// Clients clients insert, and as many query. Each table has one further client, which deletes.
 	Clients     int
 	SharedTable bool // instead of one for each client
 	Method      engine.Method

@@ -185,8 +185,8 @@ func NewInsert(db engine.DB, opt InsertOptions) (*Insert, error) {
 	return w, nil
 }
 
-// newInsert requires complete options. It adds one table that all writers share, or a table per
-// writer.
+// newInsert returns the workload for complete options, with one table that all writers share, or a
+// table per writer.
 func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	w := &Insert{db: db, opt: opt, preset: p, wanted: make(chan struct{}, 1)}
 	n := 1
@@ -203,7 +203,7 @@ func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	return w
 }
 
-// widen changes a key that may exceed 2^31 rows to 64 bits.
+// widen gives a counted key 64 bits, because it may exceed 2^31.
 func widen(t *engine.Table) {
 	t.Columns = slices.Clone(t.Columns)
 	for i := range t.Columns {

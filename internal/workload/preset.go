@@ -26,9 +26,9 @@ type preset struct {
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch
 	// with the inserted columns.
 	fill func(b *engine.Batch, s draw.Stream, first int64, n int)
-	// twin returns the number of the other row with the same values, if that exists, and whether the
-	// given row is the later of the two. Both are in the same period. nil means that no rows are
-	// equal.
+	// twin returns the other row with the same values, and whether the given row is the later of
+	// the two. Both are in one period. ok is false if there is no other row. If twin is nil, no
+	// rows are equal.
 	twin func(s draw.Stream, seq int64) (other int64, repeat, ok bool)
 	// sequence returns the sequence number, in a writer's stream, of a row that was read from the
 	// table; -1 if the row has none. It is nil if rows don't contain their sequence number.

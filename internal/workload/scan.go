@@ -222,8 +222,8 @@ type ScanTook struct {
 	Elapsed, Seconds float64
 }
 
-// Run returns a run that asks for each of the numbers of partitions in turn, in rounds. The caller
-// closes the asker.
+// Run returns a run: in each round it asks for the sums over each of the numbers of partitions. The
+// caller closes the asker.
 func (w *Scan) Run(asker Asker, partitions []int, rounds int) *ScanRun {
 	r := &ScanRun{w: w, asker: asker}
 	for range rounds {

@@ -32,7 +32,7 @@ func Mix(x uint64) uint64 {
 // A Stream is the random source of one writer.
 type Stream uint64
 
-// NewStream returns the stream of a writer, from 0; -1 is a stream of no writer.
+// NewStream returns the stream of a writer, counted from 0; the stream of -1 is no writer's.
 func NewStream(seed uint64, writer int) Stream {
 	return Stream(Mix(seed+Golden) ^ Mix(uint64(writer+1)*writerStep))
 }

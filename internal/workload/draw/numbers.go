@@ -88,7 +88,7 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 
 // NewRanks returns ranks of distinct values. The first have the shares in heavy or of a Zipf
 // distribution; the others share the rest. With a tick, no value gets more than one row of each
-// tick: the next values get the rest. nil means that the rows of a tick can't all differ.
+// tick: the next values get the excess. nil means that the rows of a tick can't all differ.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

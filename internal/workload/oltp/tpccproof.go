@@ -168,7 +168,7 @@ func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []res
 	return v, out, crossing, err
 }
 
-// conditions examines the conditions for a time, on the shards if they are about one warehouse.
+// conditions examines the conditions for when; it examines those about one warehouse on the shards.
 func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	for _, c := range tpccConditions {
 		if c.when&when == 0 || c.when&deep != 0 && !all {

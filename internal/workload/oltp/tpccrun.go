@@ -368,7 +368,7 @@ func (c *tpccTerminal) orderStatus(ctx context.Context) {
 // errOvertaken means that another delivery took an order, so that this delivery must be repeated.
 var errOvertaken = errors.New("overtaken by another delivery")
 
-// of returns the condition for these orders or customers, each a district and a number in it.
+// of returns the condition for orders or customers; each of rows is a district and a number in it.
 func (c *tpccTerminal) of(prefix, column string, rows [][]string) string {
 	var each []string
 	for _, r := range rows {
@@ -382,7 +382,7 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 	oldest := c.rows(ctx, "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = $w_id GROUP BY no_d_id")
 	c.facts = append(c.facts, slices.Repeat([]string{factSkipped}, districts-len(oldest))...)
 	if len(oldest) == 0 {
-		c.v["o_id"] = "0" // no order: the query written finds nothing
+		c.v["o_id"] = "0" // no order: the query kind.written finds nothing
 		return
 	}
 	locked := 0
