@@ -40,7 +40,7 @@ func Methods() []string {
 	return []string{string(engine.Single), string(engine.Multi), string(engine.Prepared), string(engine.Pipeline), string(engine.Load)}
 }
 
-// A factor is one list of a matrix.
+// A factor is what a matrix varies, e.g. the batch, with its levels.
 type factor struct {
 	name   string
 	levels []string
@@ -49,7 +49,7 @@ type factor struct {
 	set func(run *Spec, level string) error
 }
 
-// factors returns the lists of a matrix, in the order of the record.
+// factors returns the factors of a matrix, in the order of the record.
 func (s *Spec) factors() ([]factor, error) {
 	m := s.Matrix
 	methods, indexes := m.Methods, m.Indexes

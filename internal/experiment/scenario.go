@@ -276,7 +276,7 @@ func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	recs = slices.Concat(p.done, recs)
 	place := func(rec result.Record) int {
 		if rec.Run.Scenario == nil {
-			return -1 // a run that prepares the others
+			return -1 // the job that fills the disk's file
 		}
 		return slices.IndexFunc(p.all, func(t Trial) bool { return t.Scenario.Run == rec.Run.Scenario.Run })
 	}

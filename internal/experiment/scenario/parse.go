@@ -67,7 +67,7 @@ type key struct {
 	// missing, a pointer stays nil. A tomlfile.Kind requires a table or tables, which the caller
 	// reads.
 	into any
-	// valid, unless nil, refuses a value; want says what is valid.
+	// valid, unless nil, reports whether the value is valid; want says which values are.
 	valid func() bool
 	want  string
 }
