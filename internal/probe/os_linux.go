@@ -32,8 +32,8 @@ func hostSystem() system {
 	return system{proc: procfs.DefaultMountPoint, sys: "/sys", etc: "/etc", stat: statDevice, clock: processClock}
 }
 
-// open opens the sources of the machine. Most virtual machines have no frequency, and
-// most processes no quota.
+// open opens the sources of the machine. Some may be nil: most virtual machines have no frequency,
+// and most processes no quota.
 func (sys system) open(take taker) {
 	page := float64(os.Getpagesize())
 	take("cpu figures", sys.cpu(), nil)

@@ -22,7 +22,7 @@ import (
 const (
 	// DefaultSample is so large that the half-full and first pages of each index are a small part.
 	DefaultSample = 50_000
-	// fewestLive is the number of rows from which a table's own rows are the sample.
+	// fewestLive is how many rows a table must have to be sampled; otherwise rows are made up.
 	fewestLive  = 1000
 	scratchName = "rowmill_scratch_"
 	// scratchAge is the age from which the scratch table of another host counts as left over.

@@ -240,7 +240,7 @@ func (r *roller) refresh(ctx context.Context) error {
 // oldest returns the first row that is still needed: the oldest row that a client is
 // inserting, or else the newest row.
 func (r *roller) oldest() int64 {
-	// Read before the clients' rows: rows taken after this are not older.
+	// Read newest first: rows that clients take after this are newer.
 	newest := max(r.t.next.Load()-1, 0)
 	return min(newest, r.t.acknowledgedBelow())
 }

@@ -80,7 +80,7 @@ func (g *gate) signal() {
 // acknowledgedBelow returns the row below which no row is being inserted: each was
 // acknowledged, is in doubt or was never sent.
 func (t *table) acknowledgedBelow() int64 {
-	// Read before the clients' rows: rows taken after this are not older.
+	// Read next first: rows that clients take after this are not below it.
 	below := t.next.Load()
 	t.tail.mu.Lock()
 	defer t.tail.mu.Unlock()

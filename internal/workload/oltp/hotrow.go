@@ -75,7 +75,7 @@ func HotWays() []string {
 type HotRowOptions struct {
 	// Clients is the number of connections.
 	Clients int
-	// Way is one of HotWays. The ways that are settings of the server send the same as HotPlain.
+	// Way is one of HotWays. HotNoDetect and HotThreadPool send the same statements as HotPlain.
 	Way string
 	// Slots is the number of rows that HotSlots spreads the counter over.
 	Slots int
