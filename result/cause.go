@@ -27,18 +27,18 @@ type Cause struct {
 	// InBelow and InOn are the shares of the intervals below and on target that had the cause.
 	InBelow float64 `json:"in_below"`
 	InOn    float64 `json:"in_on"`
-	// MedianBelow and MedianOn are the figure's medians over these.
+	// MedianBelow and MedianOn are the figure's medians over the intervals below and on target.
 	MedianBelow float64 `json:"median_below"`
 	MedianOn    float64 `json:"median_on"`
-	// Explained is the population attributable fraction of the time below target. A bound that can't
-	// be computed is null.
+	// Explained is the share of the time below target that the cause explains: the population
+	// attributable fraction. Its 95% interval is null if it can't be computed.
 	Explained     float64     `json:"explained"`
 	ExplainedIn95 *[2]float64 `json:"explained_in_95"`
 	// Episodes is the number of separate stretches below target that had the cause.
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is the share explained in addition to the shown causes before this one.
+	// Attributed is the share that this cause explains beyond the shown causes before it.
 	Attributed float64 `json:"attributed"`
 }
 
@@ -46,12 +46,12 @@ type Cause struct {
 type candidate struct {
 	name, what, figure, unit string
 	low, direct, witness     bool
-	// floor is the minimum value that counts as a cause; relative is such a minimum as a multiple of
-	// the median on target.
+	// An interval has the cause only if the value is above floor, and above relative times the
+	// median of the intervals on target.
 	floor, relative float64
-	// in returns the value in an interval, false if it is unknown; nil reads figure.
+	// in returns the value in an interval; false if it is unknown. Without in, the value is figure.
 	in func(ivs []judged, i int) (float64, bool)
-	// instead names a candidate that makes this one superfluous if it is known.
+	// instead names a better candidate: this one is left out if that one's values are known.
 	instead string
 }
 
@@ -62,10 +62,10 @@ const (
 	figWork        = "work_seconds"
 )
 
-// candidates are in the order in which time is attributed: first causes that certainly stop
-// inserts, then causes outside the machine, other processes, the run and the server, the disk, and
-// last the witness. Stolen time lengthens the run queue, so steal precedes pressure; a checkpoint
-// writes, so it precedes waiting for the disk.
+// candidates are in the order in which time is attributed: a lost connection, causes outside the
+// machine, other processes, the run and the server, the disk, and last the witness. Steal precedes
+// CPU pressure, because stolen time makes processes wait. A checkpoint precedes waiting for the
+// disk, because a checkpoint writes.
 var candidates = []candidate{
 	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
 	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},
@@ -81,8 +81,8 @@ var candidates = []candidate{
 	{name: "fixed work", what: "a fixed piece of computing took longer, too", figure: figWork, unit: "seconds", relative: 1.2, witness: true},
 }
 
-// disturbed returns 1 for intervals with errors or retries, and for the intervals without rows that
-// follow them: further attempts to connect count no errors.
+// disturbed returns 1 for an interval with errors or retries, and for intervals without rows that
+// follow it, because failed attempts to reconnect don't count as errors.
 func disturbed(ivs []judged, i int) (float64, bool) {
 	for ; i >= 0; i-- {
 		if ivs[i].Errors+ivs[i].Retries > 0 {
@@ -108,11 +108,11 @@ func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	return (write + c["checkpoint_sync_us"]) / 1e6, ok
 }
 
-// Minimum amounts of data for a judgement: quantiles of the intervals on target need twenty of
-// them, and a bootstrap needs blocks to draw. A condition that occurred in only one or two
-// stretches may be a coincidence. A figure counts as high above the upper quartile on target: a
-// stricter limit would miss causes on a machine that is under pressure most of the time, and what
-// this limit counts by chance, the attributable fraction subtracts.
+// Minimum amounts of data for a judgement: quantiles need leastOn intervals on target, a bootstrap
+// needs leastJudged. A condition in only one or two stretches may be a coincidence. A figure is
+// high if it is above its upper quartile on target: a higher limit would miss causes on a machine
+// that is always under pressure. Intervals that are above this limit by chance do no harm: the
+// attributable fraction subtracts them.
 const (
 	leastOn       = 20
 	leastJudged   = 40

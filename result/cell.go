@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A Cell is a run's cell in an insert-method matrix, with the full design, so that any
-// part of a record shows which runs are missing.
+// A Cell is a run's cell in an insert-method matrix. It repeats the design of the whole matrix, so
+// that an incomplete record shows which runs are missing.
 type Cell struct {
 	// Factors are all factors, including those with a single level.
 	Factors []Factor `json:"factors"`
@@ -27,7 +27,7 @@ type Factor struct {
 	Levels []string `json:"levels"`
 }
 
-// LeftOut is a level without cells, and the reason.
+// LeftOut is a level that the engine doesn't support, and the reason.
 type LeftOut struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
@@ -72,8 +72,8 @@ type Speed struct {
 	Counts string `json:"counts"`
 	// Points is the number of values that one select requests.
 	Points int `json:"points,omitempty"`
-	// TableRows counts the rows in the table at the start of the cell. Filled counts the rows that it
-	// was filled with: selects ask for those.
+	// TableRows counts the rows in the table at the start of the cell. Filled counts the rows with
+	// which the table was filled before all cells: selects ask only for these.
 	TableRows int64 `json:"table_rows"`
 	Filled    int64 `json:"filled"`
 	// Setting is the setting with which the run's server was started, as NAME=VALUE.

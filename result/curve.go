@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Point of a run: the number of rows acknowledged after the given number of seconds.
+// A Point of a run: Rows rows were acknowledged in the first Elapsed seconds.
 type Point struct {
 	Rows    float64
 	Elapsed float64
@@ -63,8 +63,8 @@ func (c Curve) TimeAt(rows float64) float64 {
 	return a.Elapsed + (b.Elapsed-a.Elapsed)*(rows-a.Rows)/(b.Rows-a.Rows)
 }
 
-// RateBetween returns the mean rate, in rows per second, from one number of rows to
-// another; NaN if the curve ends earlier.
+// RateBetween returns the mean rate, in rows per second, while the number of rows rose from `from`
+// to `to`; NaN if the curve ends before `to`.
 func (c Curve) RateBetween(from, to float64) float64 {
 	if to <= from {
 		return math.NaN()
@@ -104,11 +104,10 @@ func (c Curve) rate() Rate {
 // kneeWindows is the resolution of the knee: fiftieths of the rows.
 const kneeWindows = 50
 
-// kneeRows returns the number of rows at which the rate fell below half of the first tenth's; ok is
-// false if it did so in no tenth of the rows. lasting means that the rate stayed low: most of the
-// rows from the knee on were inserted at less than half of the first tenth's rate. If the rate
-// recovered, the knee is the start of the slow part: the first fiftieth that is slow itself and
-// starts a slow tenth.
+// kneeRows returns the knee: the number of rows at which the rate fell below half of the first
+// tenth's rate. ok is false if no tenth of the rows was that slow. lasting means that most of the
+// rows after the knee were inserted that slowly. If the rate recovered, the knee is the first
+// fiftieth of the rows that is slow itself and begins a slow tenth.
 func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	r := c.rate()
 	half := r.First / 2
@@ -119,7 +118,7 @@ func (c Curve) kneeRows() (rows float64, lasting, ok bool) {
 	total := c.Rows()
 	fiftieths := c.Windows(kneeWindows)
 	at := func(i int) float64 { return total * float64(i) / kneeWindows }
-	// The median, because the mean over rows is dominated by the few slowest.
+	// The median, because a few very slow parts would decide the mean.
 	for i, rate := range fiftieths[:kneeWindows-tenth+1] {
 		if rate < half && median(fiftieths[i:]) < half {
 			return at(i), true, true
@@ -169,8 +168,8 @@ func (r *Record) knee(c Curve) *Knee {
 	return &Knee{Rows: int64(math.Round(rows)), Why: why}
 }
 
-// why compares the run's first tenth with its course from the knee on: up to the end of the run, or
-// over a tenth of the rows if the rate recovered.
+// why explains the knee: it compares the run's first tenth with the part after the knee. That part
+// goes to the end of the run or, if the rate recovered, over a tenth of the rows.
 func (r *Record) why(c Curve, rows float64, lasting bool) string {
 	total := c.Rows()
 	before := r.means(0, max(total/tenths, 1))

@@ -2,8 +2,8 @@ package result
 
 import "strings"
 
-// Figures of a replica's delay in Interval.Counters, in seconds. With several replicas, their names
-// precede them: "replica 2/replica_delay_seconds".
+// Names of a replica's delays in Interval.Counters, in seconds. If there are several replicas, the
+// replica's name comes first: "replica 2/replica_delay_seconds".
 const (
 	FigureDelay      = "replica_delay_seconds"
 	FigureDelayWorst = "replica_delay_worst_seconds"
@@ -13,7 +13,7 @@ const (
 type ReplicaDelay struct {
 	// Replica is its name, such as "replica 2"; "" if there is only one.
 	Replica string `json:"replica,omitempty"`
-	// Mean is over the run, Worst the longest delay, both in seconds. At is the end of its interval.
+	// Mean is the mean delay over the run, Worst the longest. At is the end of Worst's interval.
 	Mean  float64 `json:"mean_seconds"`
 	Worst float64 `json:"worst_seconds"`
 	At    float64 `json:"at_seconds"`

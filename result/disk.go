@@ -10,25 +10,25 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Disk is one job of `bench disk`: requests of one kind to a file of rowmill's own. The rows of
-// its record count requests.
+// A Disk is one job of `bench disk`: requests of one kind to a test file. In the job's record, rows
+// are requests.
 type Disk struct {
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`
-	// BlockBytes is the size of a request, Depth how many are under way at a time, WritePercent how
-	// many of a hundred write.
+	// BlockBytes is the size of a request, Depth the number of requests under way at a time, and
+	// WritePercent the percentage of requests that write.
 	BlockBytes   int64 `json:"block_bytes"`
 	Depth        int   `json:"depth"`
 	WritePercent int   `json:"write_percent"`
-	// FileBytes is the size of the file, AllocatedBytes what it took on the disk once it was filled; 0
-	// is unknown.
+	// FileBytes is the size of the file, AllocatedBytes the space on the disk that the filled file
+	// takes; 0 is unknown.
 	FileBytes      int64 `json:"file_bytes"`
 	AllocatedBytes int64 `json:"allocated_bytes,omitempty"`
-	// SectorBytes is the size in which the device writes; 0 is unknown. WriteCache is the kernel's
+	// SectorBytes is the unit in which the device writes; 0 is unknown. WriteCache is the kernel's
 	// word for the device's cache.
 	SectorBytes int64  `json:"sector_bytes,omitempty"`
 	WriteCache  string `json:"write_cache,omitempty"`
-	// Job is the command that did it, as it can be given by hand: FILE is the file.
+	// Job is the command of the job, to be repeated by hand. FILE stands for the file.
 	Job []string `json:"job"`
 }
 
@@ -46,14 +46,14 @@ const (
 	DiskLog  = "log"
 )
 
-// Operations of a Disk, each with latencies: requests, and the flush after each write.
+// Operations of a Disk that have latencies: the requests, and the flush after each write.
 const (
 	DiskRead  = "read"
 	DiskWrite = "write"
 	DiskFlush = "flush"
 )
 
-// Counters of a Disk, in cores: of fio's thread that makes the requests, and of all of fio.
+// Counters of a Disk, in cores: fio's thread that makes the requests, and the whole of fio.
 const (
 	DiskSubmitterCPU = "submitter_cpu"
 	DiskFioCPU       = "fio_cpu"
@@ -85,7 +85,7 @@ type DiskSummary struct {
 	// Trend is Fell (for example, because a burst ended), Rose (for example, because earlier writes
 	// were still under way at the start), or "".
 	Trend string `json:"trend,omitempty"`
-	// SubmitterCPU is the share of one core that the thread with the requests used.
+	// SubmitterCPU is the share of one core used by the thread that makes the requests.
 	SubmitterCPU float64 `json:"submitter_cpu"`
 	// DeviceBytesPerSecond is what the device read and wrote for all programs; 0 is unknown.
 	DeviceBytesPerSecond float64 `json:"device_bytes_per_second,omitempty"`
@@ -102,10 +102,9 @@ const (
 )
 
 const (
-	// leastThird is how many intervals a third needs for a trend, trendShare the ratio of the slower
-	// third's mean to the other third's mean below which there is a trend. Each interval of the slower
-	// third must also be below the median of the other third: the rate of a disk with other users goes
-	// up and down.
+	// There is a trend if one third's mean rate is below trendShare of the other's. As the rate
+	// of a disk with other users goes up and down, each interval of the slower third must also be
+	// below the median of the other third. A third needs leastThird intervals.
 	leastThird = 5
 	trendShare = 0.8
 )
@@ -163,15 +162,15 @@ func thirds(r *Record) (first, last float64, trend string) {
 	return first, last, trend
 }
 
-// DiskReads is the rate of random reads of one size, at one depth of the queue.
+// DiskReads is the rate of random reads of one size at one queue depth.
 type DiskReads struct {
 	BlockBytes int64   `json:"block_bytes"`
 	Depth      int     `json:"depth"`
 	PerSecond  float64 `json:"per_second"`
 }
 
-// A MeasuredDisk has the random reads of a disk by `bench disk`, with which a run's reads are
-// compared.
+// A MeasuredDisk has the rates of random reads that `bench disk` measured. A run's reads from the
+// disk are compared with them.
 type MeasuredDisk struct {
 	// Source is the file of its record, Device the disk as in Machine.
 	Source string `json:"source"`
@@ -198,8 +197,8 @@ func NewMeasuredDisk(recs []Record, source string) *MeasuredDisk {
 	return m
 }
 
-// At returns the reads of the nearest size. It takes the smallest queue depth that is at least the
-// given one, or else the greatest.
+// At returns the measured rate of reads of the nearest size, at the smallest measured queue depth
+// that is at least the given depth, or else at the greatest.
 func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	distance := func(r DiskReads) float64 { return math.Abs(math.Log(float64(r.BlockBytes) / bytes)) }
 	best := m.Reads[0]
@@ -234,15 +233,15 @@ func (r *Record) diskReads(part figures) string {
 	}
 	size := part["disk_read_bytes"] / reads
 	text := fmt.Sprintf("the disk did %s reads/s of %s, %s", figure.Rounded(reads), figure.Bytes(size), m.Share(reads, size, max(r.Run.Writers, 1)))
-	// The disk counts for all programs; neither has the reads that a cache of the system answered.
+	// The disk's figure counts all programs' reads. Neither figure counts reads from a cache.
 	if own, known := part["server_io_read_bytes"]; known && own < mostlyOwn*part["disk_read_bytes"] {
 		text += fmt.Sprintf("; the server had %s of these bytes read, other programs the rest", figure.Percent(own/part["disk_read_bytes"]))
 	}
 	return text
 }
 
-// mostlyOwn is a share of the disk's bytes: if the server's reads make up more, the disk's reads
-// count as the server's.
+// mostlyOwn is a share of the bytes read from the disk. If the server read less than this share,
+// the text mentions other programs.
 const mostlyOwn = 0.9
 
 // LastDiskReads compares the disk reads over the last tenth of the rows with MeasuredDisk.
@@ -262,12 +261,12 @@ type diskJob struct {
 	latencies []float64 // medians, in microseconds
 }
 
-// lasting returns the rate that the job kept, the median over its repeats.
+// lasting returns the rate that the job sustained: the median over its repeats.
 func (j *diskJob) lasting() float64 { return median(j.rates) }
 
 func (j *diskJob) bytes() float64 { return j.lasting() * float64(j.BlockBytes) }
 
-// diskJobs returns the jobs that came to their end, in order.
+// diskJobs returns the completed jobs, in order.
 func diskJobs(recs []Record) (out []*diskJob) {
 	for i := range recs {
 		r := &recs[i]
@@ -330,8 +329,8 @@ const (
 	mostConcurrency         = 1000
 )
 
-// DiskSettings derives settings to try from the records of `bench disk`, as far as the records have
-// the necessary figures.
+// DiskSettings derives settings to try from the records of `bench disk`. A setting is left out if
+// the records lack its figures.
 func DiskSettings(recs []Record) (out []DiskSetting) {
 	jobs := diskJobs(recs)
 	best := func(figure func(*diskJob) float64, of func(*diskJob) bool) (found *diskJob) {

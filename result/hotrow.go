@@ -1,17 +1,17 @@
 package result
 
-// A HotRow is how the runs of `bench hotrow` count.
+// A HotRow describes how a run of `bench hotrow` increments the counter, and how fast it could.
 type HotRow struct {
 	// Way is how a run counts, such as "plain" or "one-trip".
 	Way string `json:"way"`
-	// Slots is the number of rows that the counter is spread over. CacheSeconds is how old the count
-	// that a run reads may be.
+	// Slots is the number of rows over which the counter is spread. CacheSeconds is the maximum age
+	// of the count that a run reads.
 	Slots        int     `json:"slots,omitempty"`
 	CacheSeconds float64 `json:"cache_seconds,omitempty"`
-	// Ceiling is the rate in runs per second at which the counter's lock is never free: Slots, or 1,
-	// divided by the time for which a single client holds it. 0 is unknown.
+	// Ceiling is the rate, in runs per second, at which the counter's locks are never free: Slots,
+	// or 1, divided by the time for which a single client holds a lock. 0 is unknown.
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
-	// HeldMicros is that time, from sending the UPDATE to the answer to COMMIT, the median.
+	// HeldMicros is that time: the median from sending the UPDATE to the answer to COMMIT.
 	HeldMicros float64 `json:"held_us,omitempty"`
 	// ClientAlone is the rate, in runs per second, of the same number of clients on an engine that
 	// stores nothing; 0 is unknown.

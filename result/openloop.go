@@ -23,12 +23,12 @@ type OpenLoop struct {
 	Overloaded bool
 }
 
-// keptShare is the minimum share of the requested rate that counts as kept: the
-// insert benchmark's own limit for failing a step.
+// keptShare: a rate counts as kept if at least this share of it was achieved. The insert benchmark
+// fails a step by the same limit.
 const keptShare = 0.95
 
-// OpenLoop returns how well the run kept its rate; nil if no rate was requested, or
-// nothing was recorded.
+// OpenLoop returns how well the run kept its rate; nil if no rate was requested or the record has
+// no intervals.
 func (r *Record) OpenLoop() *OpenLoop {
 	n := len(r.Intervals)
 	if r.Run.Rate <= 0 || n == 0 {
@@ -48,9 +48,9 @@ func (r *Record) OpenLoop() *OpenLoop {
 	return o
 }
 
-// growing reports whether the backlog grew to the end. It did if its minimum over the last quarter
-// of the run exceeds both its minimum over the quarter before and the number of operations in
-// progress. A backlog that builds up during a checkpoint and is worked off is not growth.
+// growing reports whether the backlog was still growing at the end: its minimum over the last
+// quarter of the run exceeds both its minimum over the quarter before and inHand, the number of
+// operations in progress. A backlog that builds up and is worked off again is not growth.
 func growing(ivs []Interval, inHand int64) bool {
 	quarter := max(1, len(ivs)/4)
 	least := func(part []Interval) int64 {

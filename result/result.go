@@ -43,8 +43,8 @@ type Run struct {
 
 	Benchmark
 
-	// Repeat numbers the runs of one configuration that alternated with others, from
-	// 1. Side is "A" or "B" in runs made for comparison with each other.
+	// Repeat numbers the runs of one configuration, from 1; runs of several configurations
+	// alternate. Side is "A" or "B" if the run is one of two sides to be compared.
 	Repeat int    `json:"repeat,omitempty"`
 	Side   string `json:"side,omitempty"`
 	// Cell is the run's cell of an insert-method matrix; nil elsewhere.
@@ -74,14 +74,14 @@ type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// At most one of these is set: then Rows counts the unit in its comment.
+	// At most one of these is set. A record's rows are then the unit in its comment.
 	Speed  *Speed  `json:"speed,omitempty"`   // bench mixed, points: rows or queries
 	Scan   *Scan   `json:"scan,omitempty"`    // bench scan: queries
 	HotRow *HotRow `json:"hot_row,omitempty"` // bench hotrow: runs
 	TPCC   *TPCC   `json:"tpcc,omitempty"`    // bench tpcc: new orders
 	Tables *Tables `json:"tables,omitempty"`  // bench tables: tables or partitions
 	Disk   *Disk   `json:"disk,omitempty"`    // bench disk: requests
-	// MeasuredDisk is the disk with which a run's reads are compared.
+	// MeasuredDisk has the disk's own rates, with which the run's reads are compared.
 	MeasuredDisk *MeasuredDisk `json:"measured_disk,omitempty"`
 }
 
@@ -91,7 +91,7 @@ type Load struct {
 	// Rows is the requested number of rows; 0 if only time limits the run.
 	Rows           int64   `json:"rows"`
 	MaxTimeSeconds float64 `json:"max_time_seconds,omitempty"`
-	// WarmupSeconds is for how long the same load ran before, and was not measured.
+	// WarmupSeconds is how long the same load ran, unmeasured, before the run.
 	WarmupSeconds float64 `json:"warmup_seconds,omitempty"`
 	Writers       int     `json:"writers"`
 	Batch         int     `json:"batch"`
@@ -119,8 +119,8 @@ type Retention struct {
 	PeriodRows int64 `json:"period_rows,omitempty"`
 	// Scenario is the experiment that the run belongs to; nil if there is none.
 	Scenario *Scenario `json:"scenario,omitempty"`
-	// KeepRows is the number of rows at which the tables are kept; 0 keeps all rows. HeldRows are the
-	// bounds of that number.
+	// KeepRows: once the tables have this many rows, old rows are removed as new ones arrive; 0
+	// keeps all rows. HeldRows are the bounds within which the number of rows then stays.
 	KeepRows int64    `json:"keep_rows,omitempty"`
 	HeldRows [2]int64 `json:"held_rows,omitzero"`
 }
@@ -166,8 +166,8 @@ type Machine struct {
 // A Counter describes one figure recorded in intervals.
 type Counter struct {
 	Name string `json:"name"`
-	// Node is the server that the figure belongs to, if the target has several. Name then begins with
-	// it: "NODE/page_reads".
+	// Node is the server of the figure, if the target has several. Name then begins with the node:
+	// "NODE/page_reads".
 	Node string `json:"node,omitempty"`
 	// Group is the source of the figure: "os", "client" or "server".
 	Group string `json:"group"`
@@ -183,16 +183,16 @@ type Interval struct {
 	// Elapsed is the interval's end, in seconds since the run's start.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// Rows counts the rows acknowledged since the run's start, NewRows those since the interval's.
+	// Rows counts the rows acknowledged since the run's start, NewRows the rows of this interval.
 	Rows    int64 `json:"rows"`
 	NewRows int64 `json:"new_rows"`
 	// HeldRows counts the rows in tables of constant size, including those in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
-	// Marks are moments within the interval, as [rows so far, elapsed seconds], one when each
-	// hundredth of the requested rows was reached.
+	// Marks are the moments at which another hundredth of the requested rows was reached, as
+	// [rows so far, elapsed seconds].
 	Marks [][2]float64 `json:"marks,omitempty"`
-	// Latency is the service time by operation; Response is measured from the
-	// intended start, if a rate was requested.
+	// Latency is the time from sending an operation to its answer. If a rate was requested,
+	// Response is the time from when the operation was due to its answer.
 	Latency  map[string]Histogram `json:"latency_us"`
 	Response map[string]Histogram `json:"response_us,omitempty"`
 	// Backlog counts the operations that are due but unfinished at the interval's end. Late counts the
@@ -201,7 +201,7 @@ type Interval struct {
 	Late    int64 `json:"late,omitempty"`
 	Errors  int64 `json:"errors"`
 	Retries int64 `json:"retries"`
-	// Beside contains the loads beside the main one, by operation.
+	// Beside contains the loads that ran beside the main load, by operation.
 	Beside map[string]Tally `json:"beside,omitempty"`
 	// BusySeconds is the time that clients generated rows, WaitSeconds the time that
 	// they waited for the database.
@@ -211,7 +211,7 @@ type Interval struct {
 	Counters map[string]float64 `json:"counters,omitempty"`
 	// Events are operations on the table, such as partitions created or dropped.
 	Events []Event `json:"events,omitempty"`
-	// Costs are of `bench tables`.
+	// Costs are what `bench tables` measured.
 	Costs []TablesCost `json:"costs,omitempty"`
 }
 
@@ -233,7 +233,7 @@ func (iv *Interval) Rate() float64 {
 	return float64(iv.NewRows) / iv.Seconds
 }
 
-// briefShare is the share of the nominal length below which an interval is too short for a rate: a
+// briefShare: an interval shorter than this share of its nominal length is too short for a rate. A
 // single acknowledgement could make the rate a hundred times too high.
 const briefShare = 0.5
 
@@ -259,8 +259,8 @@ func (iv *Interval) Timed(op string) Latency {
 // Brief reports whether an interval of the run is too short for a meaningful rate.
 func (r *Run) Brief(iv *Interval) bool { return iv.Seconds < briefShare*r.IntervalSeconds }
 
-// Add adds an interval to the record. An interval that is too short for a rate becomes part of the
-// interval before it, unless that one belongs to an earlier piece of the run.
+// Add adds an interval to the record. An interval that is too short for a rate is joined with the
+// interval before it, unless the run was resumed between the two.
 func (r *Record) Add(iv Interval) {
 	n, from := len(r.Intervals), 0.0
 	if len(r.Pieces) > 1 {
@@ -323,13 +323,13 @@ type Event struct {
 	// Elapsed is the event's end, Seconds its duration.
 	Elapsed float64 `json:"elapsed"`
 	Seconds float64 `json:"seconds"`
-	// What is "create partitions", "drop partition", "kill server", "server back"
-	// (Seconds since the kill), an action of a step, or ScanEvent.
+	// What is "create partitions", "drop partition", "kill server", "server back" (its Seconds
+	// count from the kill), an action of a step, or ScanEvent.
 	What   string `json:"what"`
 	Object string `json:"object"`
 }
 
-// Summary is the end of a run, and its part of the output of `report --json`.
+// Summary is the summary of a run, in its last line and in the output of `report --json`.
 type Summary struct {
 	Name          string `json:"name"`
 	Workload      string `json:"workload"`
@@ -340,8 +340,8 @@ type Summary struct {
 	ServerVersion string `json:"server_version"`
 	Throughput
 
-	// LatencyUS is the service time; ResponseUS, measured from the intended start,
-	// is null without a rate.
+	// LatencyUS is the time from sending an operation to its answer, ResponseUS the time from when
+	// it was due; ResponseUS is null if no rate was requested.
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
 	// Beside contains the loads that ran beside the main one, by operation.
@@ -404,8 +404,8 @@ type Rate struct {
 	Flatness float64 `json:"flatness"`
 }
 
-// Knee is the point where the rate fell below half of the first tenth's, with the probable cause,
-// and whether it recovered. A run has a knee if Min is below half of First.
+// Knee is the point where the rate fell below half of Rate.First, with the probable cause, and
+// whether the rate recovered. A run has a knee if Rate.Min is below half of Rate.First.
 type Knee struct {
 	Rows int64  `json:"rows"`
 	Why  string `json:"why"`
@@ -425,8 +425,8 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Lost counts the expected rows that the server's settings permit to lose when it
-	// is killed. In a sound table Found and Lost add up to Expected.
+	// Lost counts the expected rows that a killed server lost and may lose by its settings. In a
+	// sound table Found and Lost add up to Expected.
 	Lost int64 `json:"lost,omitempty"`
 	// Checksum is true if the rows are those sent, except for those lost.
 	Checksum bool `json:"checksum"`
@@ -459,7 +459,7 @@ func (v *Verified) Text() string {
 	return text
 }
 
-// NotVerified is the note on rows that were not read after the run.
+// NotVerified is the note on a run whose rows were not read afterwards.
 const NotVerified = "not verified: the rows in the table were not compared with those sent"
 
 // WarnsOfUnverified reports whether a warning says why the rows were not read.
@@ -494,7 +494,7 @@ type Period struct {
 	To       string `json:"to"`
 	Expected int64  `json:"expected"`
 	Found    int64  `json:"found"`
-	// Lost is the lost part of Expected: see Verified.
+	// Lost counts the rows of Expected that were lost: see Verified.
 	Lost int64 `json:"lost,omitempty"`
 	// Checksum is null if the server assigns the keys, so that only the whole table can be checked.
 	Checksum *bool `json:"checksum"`
@@ -503,17 +503,17 @@ type Period struct {
 // End is the last line of a run: the summary and its details.
 type End struct {
 	Type string `json:"type"` // "summary"
-	// Stopped is "rows", "max-time", "interrupted", "failed", or "decided" for a trial
-	// whose verdict was clear before its end.
+	// Stopped is why the run ended: "rows", "max-time", "interrupted", "failed", or "decided" for
+	// a trial whose verdict was clear before its end.
 	Stopped string `json:"stopped"`
 	// Failure is the error of a failed run.
 	Failure string `json:"failure,omitempty"`
-	// Verified, Periods and DroppedRows are the results of the proof. It does not expect the rows of
-	// periods that were dropped on purpose.
+	// Verified, Periods and DroppedRows are the results of comparing the table with the rows sent.
+	// The rows of periods that were dropped on purpose are not expected.
 	Verified    *Verified `json:"verified"`
 	Periods     []Period  `json:"periods,omitempty"`
 	DroppedRows int64     `json:"dropped_rows,omitempty"`
-	// SkippedRows were acknowledged but not inserted: their key already existed.
+	// SkippedRows counts rows that were acknowledged but not inserted: their key already existed.
 	SkippedRows int64 `json:"skipped_rows,omitempty"`
 	// LostRows is Verified.Lost; Kills counts how often the server was killed.
 	LostRows int64 `json:"lost_rows,omitempty"`
@@ -521,8 +521,7 @@ type End struct {
 	// DeletedRows is the number of rows deleted individually.
 	DeletedRows int64 `json:"deleted_rows,omitempty"`
 	Size        *Size `json:"size_bytes"`
-	// SizeReached is the size of the tables, in bytes, when they first held the number of rows at
-	// which the run keeps them.
+	// SizeReached is the size of the tables, in bytes, when they first had KeepRows rows.
 	SizeReached *Size `json:"size_reached_bytes,omitempty"`
 	// CPU seconds of client and server over the run.
 	ClientCPUSeconds float64  `json:"client_cpu_seconds"`
@@ -532,10 +531,10 @@ type End struct {
 	Search *Searched `json:"search,omitempty"`
 	// Causes counts the retries of a HotRow or a TPCC, by error.
 	Causes map[string]int64 `json:"causes,omitempty"`
-	// CatchUpSeconds is how long replicas took, from the end of the run, to repeat all of it.
+	// CatchUpSeconds is how long replicas took, after the end of the run, to apply all of it.
 	CatchUpSeconds float64 `json:"catch_up_seconds,omitempty"`
-	// Conditions and Crossing are results of a TPCC. Costs are the costs that a run of Tables measured
-	// after it had created them. Keep is the result of inserts beside a table's maintenance.
+	// Conditions and Crossing are results of `bench tpcc`. Costs are what `bench tables` measured
+	// after it had created the tables. Keep is the result of inserts beside a table's maintenance.
 	Conditions []Condition  `json:"conditions,omitempty"`
 	Costs      []TablesCost `json:"costs,omitempty"`
 	Crossing   *Crossing    `json:"crossing,omitempty"`
@@ -552,12 +551,12 @@ type Record struct {
 	End *End
 	// Source is the name of the file.
 	Source string
-	// Pieces are the headers of a run that was resumed, including the first.
+	// Pieces are the headers of a run that was resumed: one for each piece, including the first.
 	Pieces []Run
 	// Warnings concern the record itself: a truncated line, a missing end.
 	Warnings []string
 
-	// Earlier is the CPU time used by the pieces before the last.
+	// Earlier is the CPU time that the pieces before the last used.
 	Earlier Used
 }
 

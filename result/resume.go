@@ -13,20 +13,20 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Resumes is the point from which a run is continued. The intervals continue its count
-// of rows and seconds, so that the concatenated pieces form one run.
+// Resumes is the point from which a run is continued. The next piece's intervals count rows and
+// seconds on from this point, so that the pieces together form one run.
 type Resumes struct {
 	// Rows is the number of rows in the tables when the run was resumed.
 	Rows int64 `json:"rows"`
-	// Seconds is the duration of the run so far, without pauses, and with an estimate
-	// for rows that no interval contains.
+	// Seconds is the duration of the run so far, without pauses. It includes an estimate for rows
+	// that are in the tables but in no interval.
 	Seconds float64 `json:"seconds"`
 	// PausedSeconds is the length of the pause before this piece.
 	PausedSeconds float64 `json:"paused_seconds"`
 	// Stopped is Stopped of the previous piece's End, or StoppedKilled without an End.
 	Stopped string `json:"stopped"`
-	// Refilled counts the rows below the highest row that were missing and were inserted first. At
-	// least Missing of them had been acknowledged.
+	// Refilled counts the rows that were missing below the table's highest row. They are inserted
+	// first. At least Missing of them had been acknowledged.
 	Refilled int64 `json:"refilled,omitempty"`
 	Missing  int64 `json:"missing,omitempty"`
 }
@@ -77,8 +77,8 @@ func (r *Record) Last() time.Time {
 // recentIntervals is the number of intervals whose rate is used by Unrecorded.
 const recentIntervals = 3
 
-// Unrecorded estimates the time, in seconds, of rows that are in the table but in no interval: the
-// rows of the interval that was cut off.
+// Unrecorded estimates how many seconds were spent on rows that are in the table but in no
+// interval, because the interval was cut off.
 func (r *Record) Unrecorded(rows int64) float64 {
 	if rows <= 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// A Scan is the query of a run of `bench scan`, and the way of asking.
+// A Scan is the query of a run of `bench scan`, and the way in which the run asks it.
 type Scan struct {
 	// Way is one of the Ways.
 	Way string `json:"way"`
@@ -19,17 +19,17 @@ type Scan struct {
 	Ways     []string `json:"ways"`
 	// Query is the query over all partitions.
 	Query string `json:"query"`
-	// Whole says why the query isn't split; "" if it is.
+	// Whole says why the query isn't split by partitions; "" if it is.
 	Whole string `json:"whole,omitempty"`
 }
 
 // Ways of a Scan.
 const (
-	// ScanSerial is one connection, as any client has it.
+	// ScanSerial asks the server over one connection, like any client.
 	ScanSerial = "serial"
-	// ScanParallel is the queries split by rowmill, in its own process.
+	// ScanParallel splits the query in rowmill's own process.
 	ScanParallel = "parallel"
-	// ScanServe is a client's connection to `rowmill serve`.
+	// ScanServe asks `rowmill serve`, over a client's connection.
 	ScanServe = "serve"
 )
 
@@ -42,7 +42,7 @@ type ScanSummary struct {
 	Points []ScanPoint `json:"points"`
 }
 
-// ScanEvent is the Event.What of a query of a Scan, whose Object is the number of partitions.
+// ScanEvent is Event.What for a query of a Scan. Event.Object is the number of partitions queried.
 const ScanEvent = "scan"
 
 // A ScanPoint is the response time of the query over some partitions.
@@ -75,7 +75,7 @@ func ScanPoints(recs ...*Record) []ScanPoint {
 	return out
 }
 
-// scanSeconds returns the time of one of the run's points; NaN if it has fewer than two.
+// scanSeconds returns the time of the point that which chooses; NaN if there are fewer than two.
 func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
 	if points := ScanPoints(r); len(points) > 1 {
 		return which(points).Seconds

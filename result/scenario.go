@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Scenario is the experiment that a run belongs to: its published results, and the
-// expected shape of its own.
+// A Scenario is the experiment that a run belongs to, with the published results that it repeats
+// and claims about the shape of its own results.
 type Scenario struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -16,8 +16,8 @@ type Scenario struct {
 	Runs []string `json:"runs"`
 	// Scale is the factor by which the declared number of rows was multiplied.
 	Scale float64 `json:"scale"`
-	// MemoryShare is the requested memory as a share of the final size of run MemoryOf,
-	// which a sample estimates as FinalBytes; 0 leaves the target's memory alone.
+	// MemoryShare is the server's requested memory, as a share of FinalBytes: the final size of
+	// run MemoryOf, estimated from a sample. 0 leaves the server's memory as it is.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	MemoryOf    string  `json:"memory_of,omitempty"`
 	FinalBytes  int64   `json:"final_bytes,omitempty"`
@@ -57,8 +57,8 @@ type FigureKind struct {
 }
 
 // figureKinds are the figures of a run that scenarios can refer to. A figure is NaN if the record
-// doesn't have it. The figures of tenths divide the rows into fewer parts if a tenth had less than
-// four batches of each client. They are NaN if there are too few rows for two parts.
+// doesn't have it. Figures over tenths use fewer, larger parts if a tenth had under four batches
+// of each client. They are NaN if there are too few rows for two parts.
 var figureKinds = []struct {
 	FigureKind
 	of func(r *Record, c Curve) float64
@@ -116,11 +116,11 @@ var figureKinds = []struct {
 	{FigureKind{"table-create-last", "s", "time of a CREATE before the last measurement"}, ofTables(func(_, last *TablesCost) float64 { return last.CreateSeconds })},
 	{FigureKind{"disk-requests", "requests/s", "requests of a job of a disk"}, ofDisk(func(d *DiskSummary) float64 { return d.PerSecond })},
 	{FigureKind{"disk-bytes", "MB/s", "millions of bytes of its requests"}, ofDisk(func(d *DiskSummary) float64 { return d.BytesPerSecond / 1e6 })},
-	// Little's law: the queue is always full.
+	// By Little's law, because the queue is always full.
 	{FigureKind{"disk-latency", "µs", "mean latency of its requests"}, ofDisk(func(d *DiskSummary) float64 { return 1e6 * float64(d.Depth) / d.PerSecond })},
 }
 
-// ofDisk returns a figure of a job of a disk.
+// ofDisk makes a figure of `bench disk`; NaN for other runs.
 func ofDisk(figure func(d *DiskSummary) float64) func(*Record, Curve) float64 {
 	return func(r *Record, _ Curve) float64 {
 		if s := r.Summary(); s.Disk != nil && s.Disk.PerSecond > 0 {
@@ -130,7 +130,7 @@ func ofDisk(figure func(d *DiskSummary) float64) func(*Record, Curve) float64 {
 	}
 }
 
-// ofTPCC returns a figure of a run of `bench tpcc` with a point.
+// ofTPCC makes a figure of `bench tpcc`; NaN for other runs.
 func ofTPCC(figure func(r *Record) float64) func(*Record, Curve) float64 {
 	return func(r *Record, c Curve) float64 {
 		if r.Run.TPCC == nil || len(c) == 0 {
@@ -149,7 +149,7 @@ func ofCrossing(figure func(c *Crossing) float64) func(*Record, Curve) float64 {
 	})
 }
 
-// ofTables returns a figure of the first and the last cost while tables were created.
+// ofTables makes a figure from the first and the last cost while `bench tables` created tables.
 func ofTables(figure func(first, last *TablesCost) float64) func(*Record, Curve) float64 {
 	return func(r *Record, _ Curve) float64 {
 		all := slices.DeleteFunc(r.TablesCosts(), func(c TablesCost) bool { return c.Phase != TablesCreated })
@@ -178,7 +178,7 @@ func (r *Record) Figure(name string) float64 {
 	return math.NaN()
 }
 
-// ofTenths returns a figure of the rates over the tenths, or larger parts, of the rows.
+// ofTenths makes a figure from the rates over tenths, or larger parts, of the rows.
 func ofTenths(figure func(rates []float64) float64) func(*Record, Curve) float64 {
 	return func(r *Record, c Curve) float64 {
 		if w := c.Windows(r.Run.Parts(c, tenths)); len(w) > 1 {
@@ -198,12 +198,12 @@ func (r *Run) Parts(c Curve, n int) int {
 	return min(n, int(c.Rows())/(partBatches*max(1, r.Batch)*max(1, r.Writers)))
 }
 
-// periodShare is the share of a period that counts as its start, and as its end.
+// periodShare: the first fifth of a period counts as its start, the last fifth as its end.
 const periodShare = 0.2
 
-// periodRate returns the median rate over a fifth of each complete period. The parameter at is the
-// share of the period at which that fifth begins. The first period is left out, because its table
-// begins empty. Rows fill periods in order.
+// periodRate returns the median, over all complete periods, of the rate over one fifth of the
+// period. The fifth begins at the share `at` of the period. The first period is left out, because
+// the table begins empty. Rows fill periods in order.
 func (r *Record) periodRate(c Curve, at float64) float64 {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

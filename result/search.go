@@ -11,9 +11,9 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Search in a run's header means that the run is part of a search for the highest
-// rate with a response time within its limit: the filling of the table, or the trial of
-// one rate on that table, which keeps growing.
+// A Search in a run's header means that the run is part of a search for the highest rate with a
+// response time within its limit. The run fills the table, or is a trial of one rate. All trials
+// insert into the same table.
 type Search struct {
 	// Trial is the number of the trial, from 1; 0 is the filling.
 	Trial int `json:"trial"`
@@ -46,7 +46,7 @@ type Searched struct {
 	Inserted int64 `json:"inserted"`
 }
 
-// A Trial is the result of one rate's run.
+// A Trial is the result of a run at one rate.
 type Trial struct {
 	Number  int    `json:"trial"`
 	Purpose string `json:"purpose"`
@@ -58,8 +58,8 @@ type Trial struct {
 	// Seconds and Operations are the time and the operations that were judged.
 	Seconds    float64 `json:"seconds"`
 	Operations int64   `json:"operations"`
-	// P99US is the response time of the operations due after the ramp; unfinished operations count
-	// with the time that they had waited. ServiceP99US is the database's own time.
+	// P99US is the response time of the operations due after the ramp, where unfinished operations
+	// count with the time that they have waited. ServiceP99US is the database's own time.
 	P99US        int64 `json:"p99_us"`
 	ServiceP99US int64 `json:"service_p99_us"`
 	// Over is the share of the operations that took longer than the limit.
@@ -89,18 +89,18 @@ const (
 )
 
 const (
-	// overShare is the share that may exceed the limit, by definition of the p99.
+	// overShare is the share of operations that may exceed the limit, by definition of the p99.
 	overShare = 0.01
-	// A verdict is clear if the share of operations over the limit is at most a fifth of overShare, or
-	// at least five times overShare: a single stall more or less doesn't change it. Five times the
-	// share also ends a trial early.
+	// A verdict is clear if the share of operations over the limit is at most clearlyFew or at
+	// least clearlyMany: a single stall more or less doesn't change it. Beyond clearlyMany, a trial
+	// ends early.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
 	// StoppedDecided is the Stopped value of such a trial.
 	StoppedDecided = "decided"
 )
 
-// flatShare detects a response time that hardly depends on the rate: at no more than
-// this share of the rate found, p99 was at least this share of the limit.
+// flatShare detects a response time that hardly depends on the rate: at flatShare of the rate
+// found, or less, the p99 was already flatShare of the limit, or more.
 const flatShare = 0.75
 
 // IsTrial reports whether the run is a trial of a rate.
@@ -157,9 +157,9 @@ type weighed struct {
 }
 
 // counted adds up a trial's intervals after the ramp, and the operations due but unfinished at its
-// end: without these, a stalled server would appear fast. The newest was due just now, the
-// operation before it one operation interval earlier, and so on. Operations that have waited for
-// less than the limit can't be judged yet. Damaged distributions are omitted.
+// end: without them, a stalled server would appear fast. The newest of them was due just now, the
+// operation before it a little earlier, and so on. Unfinished operations that have waited for less
+// than the limit can't be judged yet. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -340,7 +340,7 @@ func (c *Capacity) conclude() {
 }
 
 const (
-	// fewOperations is the minimum for a meaningful p99: ten lie beyond it.
+	// fewOperations is the minimum for a meaningful p99: ten operations lie beyond the p99.
 	fewOperations = 1000
 	// Writers that wait for the database for more than busyWriters of their time can't begin
 	// operations when due; below idleWriters, late operations are the client's fault.

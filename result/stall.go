@@ -20,7 +20,7 @@ type Stall struct {
 	// Rate is the mean rate during the stall, Around the median rate of the
 	// surrounding intervals, both in rows/s.
 	Rate, Around float64
-	// Why names what changed with it; empty if no recorded figure did.
+	// Why names what else changed during the stall; empty if no recorded figure did.
 	Why string
 }
 
@@ -30,9 +30,9 @@ func (s *Stall) Seconds() float64 { return s.To - s.From }
 // stallWindow is the number of intervals on each side with which an interval is compared.
 const stallWindow = 10
 
-// slow returns, for each interval with a rate below half of the median of its surroundings, that
-// median. It returns 0 for other intervals. The median is local, so that a rate which falls over
-// the whole run is not a stall.
+// slow compares the rate of each interval with the median rate of its neighbours. It returns the
+// median if the rate is below half of it, else 0. The median is local, so that a rate which falls
+// slowly over the whole run is not a stall.
 func slow(ivs []Interval) []float64 {
 	out := make([]float64, len(ivs))
 	rates := make([]float64, 0, 2*stallWindow+1)

@@ -24,16 +24,16 @@ type SteadyGoal struct {
 // Location returns the run's time zone.
 func (g *SteadyGoal) Location() *time.Location { return time.FixedZone(g.Zone, g.UTCOffsetSeconds) }
 
-// Steadiness says when a constant load was below target, and what coincided with those times, which
-// is no proof of a cause; docs/statistics.md has the definitions and their sources. An interval is
-// below target if its p99 exceeded the limit, or if too few rows were acknowledged: fewer than
-// keptShare of the rows due in the interval, less one batch for rounding at its ends.
+// Steadiness says when a constant load was below target, and what coincided with those times (no
+// proof of a cause). docs/statistics.md has the definitions and their sources. An interval is below
+// target if its p99 exceeded the limit, or if too few rows were acknowledged: fewer than keptShare
+// of the rows due in the interval, less one batch for rounding at the interval's ends.
 type Steadiness struct {
 	Host       string  `json:"host,omitempty"`
 	Zone       string  `json:"zone,omitempty"`
 	Asked      float64 `json:"asked_rows_per_second"`
 	P99LimitUS int64   `json:"p99_limit_us,omitempty"`
-	// Seconds is the time judged. The other fields are parts of it, and may overlap.
+	// Seconds is the time judged. The other times are parts of it, and may overlap.
 	Seconds      float64 `json:"seconds"`
 	BelowSeconds float64 `json:"below_seconds"`
 	SlowSeconds  float64 `json:"slow_seconds"` // below the rate
@@ -44,7 +44,7 @@ type Steadiness struct {
 	Longest   *Stretch `json:"longest"`
 	// ResponseUS is the response time of inserts, from when they were due.
 	ResponseUS Latency `json:"response_us"`
-	// Medians are the medians of the figures examined over the intervals, by name.
+	// Medians are the medians over all intervals of the figures examined, by name.
 	Medians map[string]float64 `json:"medians"`
 	// Hours are the clock hours of the run; Worst has the largest share of time below target.
 	Hours []SteadyHour `json:"hours"`
@@ -53,7 +53,7 @@ type Steadiness struct {
 	// says why there are none.
 	Causes   []Cause `json:"causes"`
 	Unjudged string  `json:"unjudged,omitempty"`
-	// Unexplained is the share of the time below target beyond all shown causes.
+	// Unexplained is the share of the time below target that no shown cause explains.
 	Unexplained float64 `json:"unexplained_share"`
 	// Missing lists candidates without figures.
 	Missing []string `json:"missing,omitempty"`
@@ -88,7 +88,7 @@ func (h *SteadyHour) BelowShare() float64 {
 	return h.BelowSeconds / h.Seconds
 }
 
-// A judged is an interval with its verdict.
+// A judged is an interval, and whether it is below target.
 type judged struct {
 	*Interval
 	slow, late bool
@@ -101,7 +101,8 @@ func belowTarget(ivs []judged) iter.Seq2[int, int] {
 	return stretches(len(ivs), func(i int) bool { return ivs[i].below() })
 }
 
-// stretches yields for each stretch with a condition its first index and the index after its last.
+// stretches yields each stretch of indexes that have a condition: its first index and the index
+// after its last.
 func stretches(n int, has func(i int) bool) iter.Seq2[int, int] {
 	return func(yield func(from, to int) bool) {
 		for i := 0; i < n; i++ {

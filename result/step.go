@@ -21,7 +21,7 @@ type Step struct {
 	// StartRows counts the rows in the tables at its start; deletes keep them at KeepRows.
 	StartRows int64 `json:"start_rows"`
 	KeepRows  int64 `json:"keep_rows,omitempty"`
-	// DirtyBytes is the size of the dirty pages at its start, if known.
+	// DirtyBytes is the size of the server's dirty pages at the step's start, if known.
 	DirtyBytes *float64 `json:"dirty_bytes_before,omitempty"`
 	// Query names the queries that ran beside the inserts.
 	Query string `json:"query,omitempty"`
@@ -45,11 +45,11 @@ type StepSummary struct {
 	InsertsPerSecond float64 `json:"inserts_per_second"`
 	DeletesPerSecond float64 `json:"deletes_per_second"`
 	QueriesPerSecond float64 `json:"queries_per_second"`
-	// SLA is null if no rate was requested.
+	// SLA says whether the requested rate was kept; null if no rate was requested.
 	SLA *SLA `json:"sla"`
 	// Held is the range of the tables' row counts; null if no deletes ran.
 	Held *Held `json:"held"`
-	// Buckets count operations by response time, for each bound of BucketMicros and beyond.
+	// Buckets count operations by response time, one number per bucket: see BucketMicros.
 	Buckets map[string][]int64 `json:"response_buckets"`
 	// Cost is per inserted row, or per query if queries ran.
 	Cost *Cost `json:"cost"`
@@ -72,7 +72,7 @@ type SLA struct {
 type Held struct {
 	Least int64 `json:"least"`
 	Most  int64 `json:"most"`
-	// Off is the larger deviation of the two, as a fraction of the rows to keep.
+	// Off is how far Least or Most is off the rows to keep, as a fraction; the larger of the two.
 	Off float64 `json:"off"`
 }
 
@@ -181,8 +181,8 @@ func (r *Record) cost(s *Summary) *Cost {
 	return c
 }
 
-// total integrates a figure that is a rate per second: the first of several names
-// that the intervals have.
+// total integrates, over the run, a figure that is a rate per second. It takes the first of the
+// names that the intervals have.
 func (r *Record) total(names ...string) (sum float64, known bool) {
 	for _, name := range names {
 		for i := range r.Intervals {
@@ -197,7 +197,7 @@ func (r *Record) total(names ...string) (sum float64, known bool) {
 	return 0, false
 }
 
-// most returns the maximum of some figures over all intervals.
+// most returns the maximum of the named figures over all intervals.
 func (r *Record) most(names ...string) (most float64) {
 	for i := range r.Intervals {
 		for _, name := range names {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Summary derives the summary of a run from its record; for a run that was cut off,
-// it covers what was written.
+// Summary derives the summary of a run from its record. If the run was cut off, the summary covers
+// the intervals that were written.
 func (r *Record) Summary() Summary {
 	c := r.Curve()
 	s := Summary{
@@ -107,7 +107,7 @@ func (r *Record) beside(s *Summary) {
 	}
 }
 
-// distributions adds up a distribution over all intervals, by operation. Damaged
+// distributions adds up, by operation, the distributions that of returns for each interval. Damaged
 // distributions are omitted and counted in the error.
 func (r *Record) distributions(of func(*Interval) map[string]Histogram) (map[string]*Merger, error) {
 	sums := map[string]*Merger{}

@@ -5,7 +5,7 @@ type Tables struct {
 	// Tables is the number of tables, Partitions the number of partitions of each; 0 is none.
 	Tables     int `json:"tables"`
 	Partitions int `json:"partitions,omitempty"`
-	// Connections is the number of connections that open tables at the end. Each opens Held tables.
+	// At the end, as many as Connections connections each open Held tables.
 	Connections int `json:"connections"`
 	Held        int `json:"held"`
 	// Definitions is the number of different table definitions; 1 for a declared table.
@@ -59,13 +59,13 @@ type TablesCost struct {
 	// was opened since the server's start.
 	DictionaryBytes int64 `json:"dictionary_bytes,omitempty"`
 	OpenedTables    int64 `json:"opened_tables,omitempty"`
-	// CreateSeconds is the mean time to create one table since the previous cost. SchemaSeconds is the
-	// time to read all columns from information_schema. AddSeconds is the time to add one partition,
-	// during which the table is locked.
+	// CreateSeconds is the mean time to create a table, of those created since the last TablesCost.
+	// SchemaSeconds is the time to read all columns from information_schema. AddSeconds is the time
+	// to add one partition, during which the table is locked.
 	CreateSeconds float64 `json:"create_seconds,omitempty"`
 	SchemaSeconds float64 `json:"schema_seconds,omitempty"`
 	AddSeconds    float64 `json:"add_seconds,omitempty"`
-	// Seconds is the duration of a restart, or of opening tables since the previous cost.
+	// Seconds is how long a restart took, or opening the tables since the previous TablesCost.
 	Seconds float64 `json:"seconds,omitempty"`
 }
 

@@ -5,11 +5,11 @@ import "math"
 // NotAudited goes with each figure of `bench tpcc`.
 const NotAudited = "TPC-C-like, not audited"
 
-// NewOrder is the operation of `bench tpcc` that its rows count.
+// NewOrder is the operation that counts as a row in records of `bench tpcc`.
 const NewOrder = "new-order"
 
-// MostKeyed is the highest number of new orders per minute and warehouse with keying and thinking
-// times (clauses 5.2.5.2 and 5.2.5.4).
+// MostKeyed is the highest possible number of new orders per minute and warehouse if terminals wait
+// for keying and thinking (clauses 5.2.5.2 and 5.2.5.4).
 const MostKeyed = 12.86
 
 // A TPCC describes a run of `bench tpcc`.
@@ -17,7 +17,7 @@ type TPCC struct {
 	Note       string `json:"note"` // NotAudited
 	Warehouses int    `json:"warehouses"`
 	Terminals  int    `json:"terminals"`
-	// Keying is set if terminals wait as users who type and think.
+	// Keying is set if terminals wait like users, who type and think.
 	Keying bool `json:"keying,omitempty"`
 	// Nodes is the number of servers that share the work; 0 means 1. Each server has all rows or, if
 	// Sharded, the rows of some warehouses.
@@ -45,7 +45,7 @@ type Crossing struct {
 	Measured     float64 `json:"measured"`
 }
 
-// A Condition is one part of a proof.
+// A Condition is a consistency condition that was checked after the run.
 type Condition struct {
 	Name  string `json:"name"`
 	Holds bool   `json:"holds"`
@@ -53,8 +53,8 @@ type Condition struct {
 	Found string `json:"found"`
 }
 
-// tpcc returns the result of a run of `bench tpcc`, from the rate before it is rounded; nil for
-// other runs.
+// tpcc returns the result of a run of `bench tpcc`, computed from the unrounded rate; nil for other
+// runs.
 func (s *Summary) tpcc(r *Record) *TPCCSummary {
 	if r.Run.TPCC == nil {
 		return nil
