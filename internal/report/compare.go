@@ -55,7 +55,7 @@ type CellChange struct {
 	Name    string `json:"name"`
 	Against string `json:"against"`
 	Unit    string `json:"unit"`
-	// Rows is the row count up to which runs are compared; 0 means that whole runs are.
+	// Rows is the row count up to which runs are compared; 0 means that whole runs are compared.
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
 	// P is the probability of such a change by chance, and Adjusted is P after Holm's method; both are
@@ -103,9 +103,9 @@ func (s *gridSide) varied() (out []string) {
 	return out
 }
 
-// ids returns an id of each cell: its levels of the factors that either side varies, and a number
-// if several cells have the same levels. A factor that neither side varies may still differ between
-// the sides: a Flag then says so.
+// ids returns an id of each cell, by which it is paired with a cell of the other side: its levels
+// of the factors that either side varies, and a number if several cells have the same levels. If
+// the sides differ in a factor that neither varies, a Flag says so.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
@@ -327,7 +327,7 @@ func (c *Comparison) Regression(threshold float64) (string, error) {
 	return "", nil
 }
 
-// one is the noun for what is compared.
+// one returns the noun for what is compared.
 func (c *Comparison) one() string { return either(c.detailed, "configuration", "cell") }
 
 // verdict returns the results in sentences.

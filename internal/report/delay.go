@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// delayHeight is what the chart of delays adds to a picture, in pixels; delayShare is the chart's
-// share of the picture.
+// delayHeight is the height that the chart of delays adds to a picture, in pixels; delayShare is
+// the chart's share of the picture.
 const (
 	delayHeight = 200
 	delayShare  = 0.4

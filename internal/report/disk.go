@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// largeBlock is the size from which on bytes per second tell more than requests.
+	// largeBlock: for requests of this size or more, bytes per second tell more than requests.
 	largeBlock = 256 << 10
-	// smallFile is a file that caches of controllers, hosts and disks may hold.
+	// smallFile: caches of controllers, hosts and disks may hold a file smaller than this.
 	smallFile = 4e9
 	// beyond is the factor by which small requests may exceed the bandwidth of large requests by
 	// chance. elsewhere is the factor by which the device's bytes may differ from the job's: the two
@@ -23,16 +23,16 @@ const (
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack is the share of the time for which a control group had used up its CPU quota.
 	heldBack = 0.05
-	// instant, in microseconds, is less than flash takes to be programmed: which takes some 100 for
-	// the fastest kinds. A faster flush went to a cache.
+	// instant, in microseconds, is about how long the fastest flash takes to be programmed. A
+	// faster flush went to a cache.
 	instant = 100
 	// incompressible is the least share of its size that the file takes on the disk. If it takes less,
 	// the file system compresses it.
 	incompressible = 0.95
 )
 
-// disks lays out the jobs of `bench disk`: kinds and sizes of requests, depths of the queue, and
-// shares of writes.
+// disks lays out the jobs of `bench disk`: a section for each kind and size of requests, the queue
+// depth on the axis, and a line for each share of writes.
 func disks(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "requests", "depth", "operation")
 	p.doubling = true
@@ -84,7 +84,7 @@ func disks(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// diskSection is the section of a job, and its line in it.
+// diskSection returns the names of a job's section and of its line in that section.
 func diskSection(d *result.Disk) (section, line string) {
 	switch d.Kind {
 	case result.DiskFill:
@@ -104,7 +104,7 @@ func diskSection(d *result.Disk) (section, line string) {
 	return d.Kind + ", " + bytes(d.BlockBytes), line
 }
 
-// diskSingle reports whether a section has one depth.
+// diskSingle reports whether a section has only one queue depth.
 func diskSingle(section string) bool {
 	return strings.Contains(section, "filling, ") || strings.Contains(section, "durable writes, ")
 }

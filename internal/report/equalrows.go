@@ -51,9 +51,8 @@ func (recs runs) side() gridSide {
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
 
-// Proven returns the records of longer runs with the proof in each part: only the last step or
-// trial of such a run has the proof. Callers that select some of a file's records call Proven
-// first.
+// Proven copies the proof of the rows to all parts of a run with several steps or trials: only the
+// last part has it. Callers that select some of a file's records call Proven first.
 func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
@@ -79,7 +78,7 @@ var roundRows = []int64{1e6, 10e6, 100e6, 1e9, 10e9}
 // maxRows is the largest number of rows that a float64 represents exactly.
 const maxRows = 1 << 53
 
-// upTo summarizes a run until the interval in which it had the given rows.
+// upTo summarizes a run up to the interval in which it reached the given number of rows.
 func upTo(r *result.Record, rows int64) result.Summary {
 	part := *r
 	part.End = nil

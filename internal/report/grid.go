@@ -31,8 +31,8 @@ type gridCell struct {
 type sample struct {
 	v       *view
 	figures []float64 // NaN: not known
-	// low and high are the extremes of the measurements of which the first figure is the median; 0 if
-	// it is a single measurement.
+	// If the first figure is the median of several measurements, low and high are their extremes;
+	// else they are 0.
 	low, high float64
 }
 
@@ -179,8 +179,8 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	return &out
 }
 
-// cantTell says that the two sides can't be told apart, with their medians; "" if the verdict on
-// the change is another one.
+// cantTell returns a text that the two sides can't be told apart, with their medians; "" if they
+// can.
 func cantTell(c *statistics.Change, names, at string, format func(float64) string) string {
 	if c.Verdict != statistics.NoDifference {
 		return ""

@@ -20,7 +20,8 @@ const nearCeiling, mostOfCeiling = 0.85, 1.15
 // hotParts are the queries of a run of `bench hotrow`.
 var hotParts = []string{"read-count", "read-fan", "transaction"}
 
-// hotRows lays out runs of `bench hotrow`: servers, clients, and ways to count in one row.
+// hotRows lays out runs of `bench hotrow`: a section for each server, clients on the axis, and a
+// line for each way to count in one row.
 func hotRows(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "server", "clients", "way")
 	p.doubling = true
@@ -121,7 +122,7 @@ func leastAndMean(op, name string) []measure {
 		micro("mean_us", "avg", "", of(func(_, mean int64) int64 { return mean }))}
 }
 
-// ceiling says how near a way comes to its ceiling with the most clients, and what keeps it below.
+// ceiling says how near a way comes to its ceiling with the most clients, and what limits it.
 func (s *panel) ceiling(way string) string {
 	most := s.axis[len(s.axis)-1]
 	c, clients := s.cell(most, way), plural(int(number(most)), "client", "clients")

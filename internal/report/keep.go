@@ -20,7 +20,7 @@ type KeepFigures struct {
 	result.Keep
 	Backlog int64 `json:"backlog"`
 	Rows    int64 `json:"rows"`
-	// Without is the run before, without maintenance; nil if there was none.
+	// Without is the previous run, which had no maintenance; nil if there was no such run.
 	Without *result.Summary `json:"without,omitempty"`
 	// unmaintained is set if nobody maintained the table during the run.
 	unmaintained bool

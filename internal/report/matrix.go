@@ -391,7 +391,7 @@ func (m *Matrix) recommend() {
 	}
 }
 
-// alike reports whether noise explains the difference between two cells.
+// alike reports whether the difference between two cells may be noise.
 func (m *Matrix) alike(a, b *gridCell) bool {
 	n := 1/float64(len(a.counted())) + 1/float64(len(b.counted()))
 	return math.Abs(math.Log(a.middle(0)/b.middle(0))) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise

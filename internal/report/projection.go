@@ -35,15 +35,15 @@ type projection struct {
 	// verdict returns the results of a section in sentences; strong sets them in large type.
 	verdict func(s *panel) []string
 	strong  bool
-	// axes are the names of axes by section; others have the name of the second factor.
+	// axes are the names of axes by section; other axes have the name of the second factor.
 	axes map[string]string
 	// doubling makes the axis logarithmic. text returns an explanation below a section's table.
 	doubling bool
 	text     func(s *panel) string
-	// about has facts beside those of contenders and machine, serious the notes before all others.
+	// about has facts in addition to those of contenders and machine, serious the first notes.
 	about   document.Facts
 	serious []document.Note
-	// drawn stands in place of the measures' charts, unless nil.
+	// drawn replaces the measures' charts, unless it is nil.
 	drawn document.Charts
 	// fits are lines fitted to the figures.
 	fits []Fit
@@ -134,8 +134,8 @@ func (d *doubts) crowd() string {
 	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
-// From machineFull of all cores on, a machine counts as full. Other programs and the host may use
-// up to crowdedShare of them without a doubt being noted.
+// A machine counts as full if machineFull of its cores are used. A run is doubtful if other
+// programs and the host used more than crowdedShare of the machine's cores.
 const (
 	machineFull  = 0.8
 	crowdedShare = 0.1
@@ -223,7 +223,7 @@ func latencyOf(op string, of func(l result.Latency) int64) func(v *view) float64
 	}
 }
 
-// nonzero returns NaN for 0, which records have for figures that aren't known.
+// nonzero returns NaN for 0: in records, 0 means that the figure is unknown.
 func nonzero(v float64) float64 {
 	if v == 0 {
 		return math.NaN()

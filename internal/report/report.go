@@ -39,7 +39,7 @@ type Summaries struct {
 	SettingsToTry []result.DiskSetting `json:"settings_to_try,omitempty"`
 }
 
-// An experiment is what the records of one family show, ready to be reported and compared.
+// An experiment is the analysis of one family's records, ready to be reported and compared.
 type experiment interface {
 	Document() *document.Document
 	// side returns the cells to compare with another experiment.
@@ -48,8 +48,8 @@ type experiment interface {
 
 // A family is a kind of experiment, e.g. bench tpcc.
 type family struct {
-	// name is what messages call its records. alone means that the family can't be reported together
-	// with others. has reports whether a record belongs to it.
+	// name is what messages call the records. alone means that the family can't be reported
+	// together with others. has reports whether a record belongs to the family.
 	name   string
 	alone  bool
 	has    func(r *result.Record, first *result.Record) bool

@@ -146,10 +146,10 @@ type view struct {
 	loop  *result.OpenLoop // nil for a closed loop
 	// stalled are the run's stalls, in chronological order.
 	stalled []result.Stall
-	// label distinguishes the run from the others of the same report.
+	// label distinguishes the run from other runs of the same report.
 	label string
-	// repeats are the indexes of the runs of the same configuration; nil if it has only one run. minor
-	// is true for all of these runs except the one of median rate, which represents them.
+	// repeats are the indexes of all runs of this configuration; nil if there is only one. The run
+	// with the median rate represents them: all others are minor.
 	repeats []int
 	minor   bool
 }
@@ -307,8 +307,8 @@ func (v *view) verdict() string {
 	return s
 }
 
-// kept reports whether the run kept the rate that was asked for. Its rate then says nothing about
-// the effect of the table's size.
+// kept reports whether the run kept the requested rate. If so, the course of its rate says nothing
+// about the effect of the table's size.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
 // The least length of a run, and its least number of operations, for comparing its last tenth with
@@ -447,7 +447,7 @@ var durabilitySettings = []string{
 	"synchronous", "journal_mode", "locking_mode", "fullfsync",
 }
 
-// called names a value; empty if there is none.
+// called puts the name before a value, e.g. "durability full"; "" without a value.
 func called(name, value string) string { return onlyIf(value != "", name+" "+value) }
 
 func words(parts ...string) string {
@@ -456,7 +456,7 @@ func words(parts ...string) string {
 
 func cacheText(n int64) string { return onlyIf(n > 0, bytes(n)+" cache") }
 
-// some counts things; empty for none.
+// some returns the number with its noun, e.g. "3 runs"; "" for 0.
 func some(n int, one, many string) string { return onlyIf(n != 0, plural(n, one, many)) }
 
 func (v *view) server() string {

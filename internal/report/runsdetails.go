@@ -75,7 +75,7 @@ func (v *view) partitions() *document.Section {
 	return s
 }
 
-// settings has everything needed to repeat the runs, side by side.
+// settings has everything needed to repeat the runs: rows of settings, with a value for each run.
 type settings struct {
 	Labels []string
 	Rows   []setting

@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// saturated is a share of the peak: once a rate reaches it, more clients count as no improvement,
-// as repeated cells differ by less than a tenth.
+// saturated is a share of the highest rate. Once a rate reaches it, a higher rate with more clients
+// counts as no improvement, because repeated cells differ by up to a tenth.
 const saturated = 0.9
 
-// speedTest lays out the cells of `bench mixed` or `bench points`: operations, clients, and
-// contenders.
+// speedTest lays out the cells of `bench mixed` or `bench points`: a section for each operation,
+// clients on the axis, and a line for each contender.
 func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling = true

@@ -161,7 +161,7 @@ func (v *steadyView) causes() *document.Table {
 	return out
 }
 
-// hours returns the table of the hours of the day, each of them over several days.
+// hours returns the table of the hours of the day; each row sums up the same hour of all days.
 func (v *steadyView) hours() *document.Table {
 	type sum struct{ seconds, below, rows, steal, stealOver, pressure, pressureOver, p99 float64 }
 	var all [24]sum
@@ -238,8 +238,8 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-// absent lists the causes that never occurred though recorded, and the causes that weren't
-// recorded.
+// absent lists the causes whose figures were recorded but that never occurred, and the causes
+// without figures.
 func (v *steadyView) absent() (out []document.Part) {
 	var never []string
 	for i := range v.s.Causes {
@@ -338,7 +338,7 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 		x.From, x.To = min(x.From, begin[i]), max(x.To, begin[i]+max(1, ss[i].sum.Seconds))
 	}
 	x.Ticks = document.ClockTicks(x.From, x.To, elapsed)
-	// Runs with different targets have no common target.
+	// If the runs have different targets, no target is drawn.
 	target := func(of func(s *result.Steadiness) float64) float64 {
 		if slices.ContainsFunc(ss, func(v steadyView) bool { return of(v.s) != of(ss[0].s) }) {
 			return 0

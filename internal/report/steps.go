@@ -40,7 +40,7 @@ func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// atFullSpeed returns the runs that share a picture: runs at a fixed rate say less.
+// atFullSpeed returns the runs for a common picture: without steps at a fixed rate, which say less.
 func atFullSpeed(recs []result.Record) []result.Record {
 	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
 }
@@ -211,7 +211,7 @@ func (b benchmark) costs() *document.Section {
 		})
 }
 
-// did returns the table of the actions of steps without inserts.
+// did returns the section about steps without inserts: what they did, and how long it took.
 func (b benchmark) did() *document.Section {
 	return b.table("Indexes and settling", "", []string{"step", "what", "seconds", "dirty pages before", "after"}, func(_ *view, s *result.StepSummary, add func(cells ...string)) {
 		before, after := "", ""
@@ -316,7 +316,7 @@ func (v *view) removals() (by, n, rows string, took result.Latency) {
 	return "drops of periods", count(took.Count), rows, took
 }
 
-// lags are the counters of the cleanup work that removed rows leave behind.
+// lags are the counters of cleanup work that removed rows cause.
 var lags = []struct{ name, of string }{
 	{"purge_lag_transactions", "transactions not purged"},
 	{"dead_tuples", "dead rows"},

@@ -38,7 +38,7 @@ func brief(s float64) string {
 	return micros(1e6 * s)
 }
 
-// A Fit is the growth of a figure of `bench tables`. Line is the server and kind of object.
+// A Fit is how a figure of `bench tables` grows. Line is the server and the kind of object.
 type Fit struct {
 	Line string `json:"line"`
 	statistics.TablesFit
@@ -101,7 +101,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 }
 
 // tablesCost adds a cost as a sample. before points to the number of tables that were open at the
-// previous cost.
+// previous cost, and is updated.
 func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// tpccRuns lays out runs of `bench tpcc`: new orders, nodes, and servers.
+// tpccRuns lays out runs of `bench tpcc`: one section, nodes on the axis, and a line per server.
 func tpccRuns(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "transaction", "nodes", "server")
 	lines := tpccLines(recs)

@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Search is the result of a search, with a label that distinguishes it.
+// A Search is the result of a search, with a label that distinguishes it from other searches.
 type Search struct {
 	result.Capacity
 	label string
@@ -139,7 +139,7 @@ func (c *Search) trialTable() *document.Table {
 	return out
 }
 
-// Section has the trials of the search, and its result.
+// Section returns the section about the search: its trials and its result.
 func (c *Search) Section() *document.Section {
 	s := &document.Section{Title: "Capacity of " + c.label, Parts: []document.Part{document.Paragraph(c.rule())}}
 	if ch := c.chart(); len(ch.Lines[0].X)+len(ch.Lines[1].X) > 0 {

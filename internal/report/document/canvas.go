@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// svgWidths are the widths of a chart, by the number of charts beside each other; the page
-// scales it.
+// svgWidths are the widths of a chart, if one, two or three charts are beside each other; the page
+// scales the charts.
 var svgWidths = []float64{1160, 560, 370}
 
 const svgHeight = 300
@@ -61,7 +61,7 @@ func (s *svg) Stroke(pts []XY, p Pen) {
 	s.WriteString(`"/>`)
 }
 
-// titled ends an element. It adds a description, which the reader sees on pointing at the element.
+// titled ends an element. It adds tip, which readers see when they point at the element.
 func (s *svg) titled(element, tip string) {
 	if tip == "" {
 		s.WriteString("/>")
@@ -110,7 +110,7 @@ func paintCSS() string {
 // A Style determines how the lines of one run are drawn, the same in every picture.
 type Style struct {
 	Colour int // index in palette
-	// dash contains the lengths of strokes and gaps in pixels; empty means solid.
+	// Dashes contains the lengths of strokes and gaps in pixels; empty means solid.
 	Dashes []float64
 }
 
@@ -128,10 +128,10 @@ var Palette = []struct{ Light, Dark string }{
 
 func (s Style) paint() string { return fmt.Sprintf("p%d", s.Colour) }
 
-// Dash is the dash as an attribute of SVG.
+// Dash returns the dashes as an attribute of SVG.
 func (s Style) Dash() string { return strings.Trim(fmt.Sprint(s.Dashes), "[]") }
 
-// Paint is the name of the colour, as a class of the page.
+// Paint returns the name of the colour, as a class of the page.
 func (s Style) Paint() string { return s.paint() }
 
 // The palette indexes of the first run of each layout. Other runs have the colours after these.
@@ -275,7 +275,7 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	return nil
 }
 
-// Weight is the share of a chart in a picture, 1 if it has none.
+// Weight returns a chart's share of a picture, or 1 for 0.
 func Weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.

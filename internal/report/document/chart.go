@@ -31,9 +31,9 @@ type Scale struct {
 	// Ticks are fixed ticks; nil puts ticks at round numbers. Format writes the others.
 	Ticks  []Tick
 	Format func(float64) string
-	// Margin is the space beyond the data: a share of the span, or a factor if it is logarithmic.
+	// Margin is the space beyond the data: a share of the span; a factor on a logarithmic axis.
 	Margin float64
-	// Bare omits the labels. Room is their least width, which aligns charts above each other.
+	// Bare omits the labels. Room is their minimum width: it aligns charts above each other.
 	Bare bool
 	Room float64
 }
@@ -51,13 +51,13 @@ type Line struct {
 	X, Y  []float64
 	// Lo and Hi are the extremes behind the means in Y, or nil.
 	Lo, Hi []float64
-	// Faint lines stand behind others, Thin ones are of less weight.
+	// Faint lines are pale and behind other lines; Thin lines are drawn thinner.
 	Faint, Thin bool
-	// Dots marks each figure; Crosses marks it as a failure. Bare has no stroke.
+	// Dots draws a dot for each figure, Crosses a cross (a failure). Bare omits the stroke.
 	Dots, Crosses, Bare bool
 	// Tips describe the figures to a reader who points at them.
 	Tips []string
-	// End has the lines of the label at the line's end, after the name.
+	// End has the lines of text below the name, in the label at the line's end.
 	End []string
 }
 
@@ -225,7 +225,7 @@ func (s Scale) span(lo, hi float64, ticks int, inFigures bool) Scale {
 	return s
 }
 
-// share returns the position of a figure on the axis, 0 to 1.
+// share returns the position of a figure on the axis: 0 is its beginning, 1 its end.
 func (s *Scale) share(v float64) float64 {
 	if s.Log {
 		return min(max((math.Log(max(v, s.From))-math.Log(s.From))/(math.Log(s.To)-math.Log(s.From)), 0), 1)
@@ -508,7 +508,7 @@ func (p *plotArea) clear(place Box) bool {
 	return true
 }
 
-// niceTicks puts at most that many ticks at multiples of 1, 2 or 5 times a power of ten, labelled
+// niceTicks puts at most `most` ticks at multiples of 1, 2 or 5 times a power of ten, labelled
 // 250k, 1M.
 func niceTicks(lo, hi float64, most int) []Tick {
 	if hi <= lo {
@@ -566,7 +566,7 @@ func Smoothed(y []float64) []float64 {
 	if len(y) < fewestSmoothed || !(high-low >= roughness*mean) { // false for NaN
 		return nil
 	}
-	// A wave passes the mean by a tenth of the range, so that noise makes none.
+	// A wave must pass the mean by a tenth of the range; anything smaller is noise.
 	passes, above, apart := 0, y[0] > mean, (high-low)/10
 	for _, v := range y {
 		if above && v < mean-apart || !above && v > mean+apart {

@@ -47,8 +47,8 @@ type Sentence struct {
 	Strong bool
 }
 
-// A Note is a warning about what Label names. Serious means that the figures can't be taken at face
-// value.
+// A Note is a warning about Label, e.g. a run. Serious means that the figures can't be taken at
+// face value.
 type Note struct {
 	Label, Text string
 	Serious     bool
@@ -127,9 +127,8 @@ func (t *Table) AddKnown(cells ...string) {
 	t.Add(cells...)
 }
 
-// Columns are the facts of several runs. Text shows the facts of the runs in Shown one run after
-// the other, and at the end the facts that all runs share. Other formats show all runs side by
-// side.
+// Columns are the facts of several runs. Text shows only the runs in Shown, one run after the
+// other, and then the facts that all runs share. Other formats show all runs side by side.
 type Columns struct {
 	Labels []string
 	Titles []string
@@ -215,7 +214,7 @@ func (t *Table) Filled() *Table {
 	return out
 }
 
-// mostSpaces is the number of spaces in a figure with its unit and its interval.
+// mostSpaces is the maximum number of spaces in a figure with its unit and its interval.
 const mostSpaces = 5
 
 // numeric reports whether a column contains only figures: neither sentences nor times.

@@ -33,7 +33,7 @@ type page struct {
 	CSP          string
 	CSS          template.CSS
 	Script, Data template.JS
-	// Failures and Warnings are the serious notes and the others.
+	// Failures are the serious notes, Warnings the other notes.
 	Failures, Warnings []Note
 }
 
@@ -42,7 +42,7 @@ type Live struct {
 	Data any
 	// PerPoint is the maximum number of intervals per point of a chart.
 	PerPoint int
-	// Knees and Loops are the text beside the charts.
+	// Knees and Loops are texts beside the charts: on knees, and on requested rates.
 	Knees []LiveKnee
 	Loops []Note
 }
@@ -73,7 +73,8 @@ type Legend []Key
 
 func (Legend) Kind() string { return "legend" }
 
-// HTML writes the document as a self-contained page, whose policy forbids network access.
+// HTML writes the document as a self-contained page. Its content security policy forbids network
+// access.
 func (d *Document) HTML(w io.Writer) error {
 	tmpl, err := template.New("page.html.tmpl").ParseFS(assets, "assets/*.tmpl")
 	if err != nil {

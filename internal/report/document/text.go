@@ -38,7 +38,7 @@ func (d *Document) Text(w io.Writer) error {
 type TextWriter struct {
 	out strings.Builder
 	gap bool
-	// Width is the width of wrapped lines, in columns; 0 means no limit. If cut is set, lines that
+	// Width is the width of wrapped lines, in columns; 0 means no limit. If Cut is set, lines that
 	// aren't wrapped are cut to Width.
 	Width int
 	Cut   bool
@@ -178,7 +178,7 @@ func (t *TextWriter) Tables(tables ...*Table) {
 	}
 }
 
-// Wrapped writes text after the prefix first, broken between words; further lines
+// Wrapped writes text, broken between words. The first line has the prefix first, further lines
 // have the prefix rest.
 func (t *TextWriter) Wrapped(first, rest, text string) {
 	line, empty := first, true

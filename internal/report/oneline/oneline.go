@@ -88,8 +88,8 @@ func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
 
 // Ibench formats the insert benchmark's interval lines of one run, for all clients together.
 // Columns i_ are for the interval, t_ for the run so far: the seconds; inserted rows, deleted rows
-// and queries, each per second; then their totals. Columns max_ are the longest response times in
-// the interval in microseconds, from the intended start if a rate was requested.
+// and queries, each per second; then their totals. Columns max_ are the longest times of operations
+// in the interval, in microseconds: from when they were due, if a rate was requested.
 type Ibench struct {
 	deleted, queries, retries, retriedDeletes, retriedQueries int64
 }

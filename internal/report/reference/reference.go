@@ -71,7 +71,7 @@ type CheckVerdict struct {
 }
 
 // Results compares the runs of each experiment with its published results. If a run was repeated,
-// its last record that came to its end counts.
+// its last complete record counts.
 func Results(recs []result.Record) []Result {
 	type key struct {
 		name  string
@@ -102,7 +102,7 @@ func Results(recs []result.Record) []Result {
 	return out
 }
 
-// finished reports whether a run came to its end, by its rows or its time limit.
+// finished reports whether a run completed: it inserted its rows or reached its time limit.
 func finished(r *result.Record) bool {
 	return r.End != nil && r.End.Failure == "" && (r.End.Stopped == "rows" || r.End.Stopped == byLimits)
 }

@@ -35,7 +35,7 @@ type Run struct {
 	Light string    `json:"light"`
 	Dark  string    `json:"dark"`
 	Dash  []float64 `json:"dash"`
-	// Rate has its own positions, which are finer if the marks allow it.
+	// Rate has its own positions: a run's marks allow finer positions than its intervals.
 	Rate Rates `json:"rate"`
 	Rows Axis  `json:"rows"`
 	Time Axis  `json:"time"`
@@ -72,7 +72,7 @@ func (f *Figure) add(s spread, ranged bool) {
 	}
 }
 
-// A Rates is the rate against either axis.
+// A Rates is the rate over the rows, and over the time.
 type Rates struct {
 	Rows RatesOver `json:"rows"`
 	Time RatesOver `json:"time"`
@@ -85,7 +85,7 @@ type RatesOver struct {
 	Smooth Values `json:"smooth,omitempty"`
 }
 
-// A Mark is a position on both axes.
+// A Mark is a moment of the run, as a position on both axes.
 type Mark struct {
 	Rows float64 `json:"rows"`
 	Time float64 `json:"time"`
@@ -136,8 +136,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// rank is the place of a counter in the list telling, also if the counter is one of several
-// servers.
+// rank returns the place of a counter in the list telling, or the place after its end. The name may
+// begin with a server: "NODE/page_reads".
 func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
@@ -191,7 +191,7 @@ func counterNames(ivs []result.Interval) map[string]bool {
 	return out
 }
 
-// A Source is a run with the values derived from its record, which callers have already.
+// A Source is a run, with values that the caller has already derived from its record.
 type Source struct {
 	Record  *result.Record
 	Summary *result.Summary
@@ -199,7 +199,7 @@ type Source struct {
 	Stalls  []result.Stall
 	Label   string
 	Style   document.Style
-	// Minor is set for repeats that another run stands for: they have no mark of the knee.
+	// Minor is set for a repeat that another run represents: its knee is not marked.
 	Minor bool
 }
 
@@ -291,9 +291,8 @@ func LongestStalls(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// Limits of the number of points of a rate over rows. It is the number of points of the run's
-// course, but at most fineWindows, or longWindows if each window still contains longEnough
-// intervals.
+// The rate over rows has at most fineWindows points, or longWindows if each of these windows still
+// contains longEnough intervals.
 const (
 	fineWindows = 200
 	longWindows = 600
@@ -407,8 +406,8 @@ func millionths(f float64) float64 {
 	return f
 }
 
-// add appends a position, at least a little beyond the last one. Charts need increasing positions,
-// but an interval without rows ends where it began.
+// add appends a position. Charts need increasing positions, but an interval without rows ends where
+// it began: add then moves its end a little.
 func (a Axis) add(f float64) Axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0

@@ -61,7 +61,7 @@ func Findings(w io.Writer, all []advise.Finding, where string, columns int) erro
 	return t.Flush(w)
 }
 
-// gain says what private servers have shown; "" if nothing was tried.
+// gain says what trials on private servers have shown; "" if nothing was tried.
 func gain(g *advise.Gain) string {
 	if g == nil {
 		return ""

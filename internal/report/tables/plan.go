@@ -46,10 +46,10 @@ type planText struct{ document.TextWriter }
 
 func (t *planText) from(text string) { t.Wrapped("    ", "    ", text) }
 
-// A planFigure is a figure with a remark. It is omitted if its value is empty.
+// A planFigure is a figure with a remark, more. It is omitted if its value is empty.
 type planFigure struct{ name, value, more string }
 
-// figures writes figures, right-aligned behind their names, and where they come from.
+// figures writes figures, right-aligned after their names, and where they come from.
 func (t *planText) figures(from string, all ...planFigure) {
 	for _, f := range all {
 		if f.value != "" {

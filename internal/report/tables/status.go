@@ -23,7 +23,7 @@ const (
 	alike = 4
 	// lastActions is how many of the last actions are listed.
 	lastActions = 6
-	// withBothBounds is the width from which on periods have their ends beside their beginnings.
+	// withBothBounds: texts of at least this width show both the beginning and the end of periods.
 	withBothBounds = 120
 	// narrowest is the least width to which text is cut: narrower text would be unreadable.
 	narrowest = 40
