@@ -86,8 +86,8 @@ func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Pla
 	return nil
 }
 
-// askWaits evaluates each limit once, so that a limit that fails is reported before anything is
-// created.
+// askWaits evaluates each limit once: a limit that can't be evaluated is reported before anything
+// is created.
 func askWaits(ctx context.Context, o adopt.Options) error {
 	for _, wait := range o.Limits.Waits {
 		if _, err := wait(ctx); err != nil {

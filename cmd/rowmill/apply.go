@@ -77,7 +77,7 @@ func (a *app) applyCommand() *cobra.Command {
 	return c
 }
 
-// postponed returns why the tables may not be swapped now.
+// postponed returns why the tables may not be swapped now; "" if they may.
 func (f *applyFlags) postponed(context.Context) (string, error) {
 	if f.postpone != "" {
 		if why, err := fileThere(f.postpone); err != nil || why != "" {
@@ -87,7 +87,8 @@ func (f *applyFlags) postponed(context.Context) (string, error) {
 	return f.inWindow(time.Now())
 }
 
-// inWindow returns "" if a time lies within --cut-over-window, which may contain midnight.
+// inWindow returns "" if now is within --cut-over-window, else a reason to wait. The window may
+// contain midnight.
 func (f *applyFlags) inWindow(now time.Time) (string, error) {
 	if f.window == "" {
 		return "", nil

@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// flagChoices returns the possible values of flags that are no cli.Choice; most of these flags take
+// flagChoices returns the possible values of flags that are no cli.Choice, mostly because they take
 // a list of values. The key is the flag's name or, where commands differ, the command's path and
 // the flag's name. The text after a tab explains a value.
 func flagChoices() map[string][]string {
@@ -63,7 +63,8 @@ func finish(c *cobra.Command) {
 	}
 }
 
-// completeList returns the possible completions of a typed list: its last value is replaced.
+// completeList returns the possible completions of the last value of a typed list: "a,b" has the
+// completion "a,beta".
 func completeList(values []string, typed string) []string {
 	begun := typed[:strings.LastIndex(typed, ",")+1]
 	var out []string

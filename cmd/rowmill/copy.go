@@ -186,8 +186,8 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 	return errors.Join(cli.Stopped(ctx, err, "the same command, which continues"), a.printCopy(res, f))
 }
 
-// copyStage returns the directory for the backup of a source, "" if the source is a directory
-// itself. Each source has a directory of its own.
+// copyStage returns the directory for the backup of a source, a different one for each source; ""
+// if the source is a directory itself.
 func copyStage(source string, f copyFlags) (string, error) {
 	err := target.Check(source)
 	switch {
@@ -221,9 +221,8 @@ func lockStage(source, stage string) (*os.File, error) {
 	return lock, nil
 }
 
-// copyBackup makes a backup of a running server. If an earlier run has left a backup that some
-// hosts have not received, that backup is used again unless it is old, so that the copies to these
-// hosts can continue.
+// copyBackup makes a backup of a running server. If an earlier run has left a backup that is not
+// old, that backup is used again: copies to hosts that have not received all of it can continue.
 func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
@@ -271,7 +270,7 @@ func copyPlanned(ctx context.Context, source, stage string) (res replicate.Resul
 	return res, errors.Join(err, os.RemoveAll(private))
 }
 
-// copyAsk prints what would be sent, and what each host could take.
+// copyAsk prints what would be sent, and the space that each host has for it.
 func (a copies) copyAsk(ctx context.Context, source, stage string, hosts []string, token string, f copyFlags) error {
 	res, err := copyPlanned(ctx, source, stage)
 	if err != nil {
@@ -349,8 +348,8 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 	return errors.Join(err, a.printCopy(res, f))
 }
 
-// withBoard runs do, and meanwhile shows the board: as a line on stderr and, with --listen-metrics,
-// as a page.
+// withBoard runs do, and meanwhile shows the progress on the board: as a line on stderr and, with
+// --listen-metrics, as a page.
 func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
 	if err := onLoopback("listen-metrics", &f.metrics); err != nil {
 		return res, err

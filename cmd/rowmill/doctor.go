@@ -101,7 +101,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) (err error) {
 	return err
 }
 
-// prove measures what each finding's remedy gains, with rows like those of the table.
+// prove measures what each finding's remedy gains, with rows that are like the table's rows.
 func (a *app) prove(ctx context.Context, db engine.Doctor, f *doctorFlags, found []engine.Finding) error {
 	if !slices.ContainsFunc(found, func(f engine.Finding) bool { return f.Trial != nil }) {
 		a.Note("no finding can be proved by private servers")

@@ -83,7 +83,7 @@ type lagWatch struct {
 	replicas target.Replicas
 }
 
-// watchTables is watchReplicas for tables of one server.
+// watchTables is watchReplicas for the tables of one server, without replicas if there are none.
 func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declared.Table) (*lagWatch, error) {
 	if len(f.replicas) == 0 || len(tables) == 0 {
 		f.replicas = nil

@@ -124,7 +124,7 @@ type flagGroup struct {
 	define func(*pflag.FlagSet)
 }
 
-// flagGroups defines the flags of a command, and has its help list them by group.
+// flagGroups defines the flags of a command, and makes the command's help list them by group.
 func flagGroups(c *cobra.Command, groups []flagGroup) {
 	sets := make([]*pflag.FlagSet, len(groups))
 	c.Flags().SortFlags = false
@@ -151,8 +151,8 @@ const (
 	createAnyPeriods = "always"
 )
 
-// check returns an error if the flags are invalid, and fills in the options that the flags give as
-// text.
+// check returns an error if the flags are invalid. It sets the options whose flags are texts to be
+// parsed.
 func (f *loadFlags) check(sources []string) (err error) {
 	if err := f.checkFrom(sources); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (a loads) sayLoad(source string, dry bool) func(lane.Progress) {
 	}
 }
 
-// listLoaded prints what was loaded into a table, the newest first.
+// listLoaded prints the sources that were loaded into a table, the newest first.
 func (a loads) listLoaded(ctx context.Context, k *declared.Table, withJSON bool) error {
 	all, err := ingest.Sources(ctx, k.State, k.Declared.Name)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// formatFlags are the flags of `rowmill load` that say how the bytes of a source become rows, where
-// ingest.Options have the value in another form than the flag.
+// formatFlags are flags of `rowmill load` on how the bytes of a source become rows: the flags that
+// are to be parsed before ingest.Options can have them.
 type formatFlags struct {
 	delimiter   string
 	header      bool
@@ -55,15 +55,15 @@ func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
 	cli.ChoiceVar(flags, &f.Values.Bytes, "bytes", value.Hex, value.Encodings(), "how the sources write binary values: `FORM` hex, base64 or raw")
 }
 
-// aboutText reports whether flags are given that only apply to text.
+// aboutText reports whether any flag is given that applies only to text.
 func (f *loadFlags) aboutText() bool {
 	t := &f.Format
 	return t.Kind != "" || f.encoding != "" || f.delimiter != "" || f.escape != escapeDoubled || !f.header || t.Header || t.Measurement != "" || t.SkipLines != 0 || t.Comment != "" || t.Nulls != nil ||
 		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
 }
 
-// checkFormat returns an error if the flags on how a source is read are invalid, and fills in the
-// options that the flags give as text.
+// checkFormat returns an error if the flags on how a source is read are invalid. It sets the
+// options whose flags are texts to be parsed.
 func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {
@@ -119,7 +119,7 @@ func (f *loadFlags) checkFormat() (err error) {
 	return nil
 }
 
-// ofColumn matches a form of times that is for one column: COLUMN=FORM.
+// ofColumn matches a format of times for one column: COLUMN=FORM.
 var ofColumn = regexp.MustCompile(`^([^%=]+)=(.*)$`)
 
 func (f *loadFlags) checkTimeFormats() error {

@@ -76,7 +76,7 @@ func (f *fromFlags) rangeOf(d *rolling.Declaration, now time.Time) (r rolling.Pe
 	return r, nil
 }
 
-// momentOf returns the position of a time, or of a span before the present.
+// momentOf returns the position of a time (2026-03-01), or of a span before the present (3d).
 func momentOf(flag, text string, now time.Time) (int64, error) {
 	if span, err := rolling.ParseSpan(text); err == nil && span.Rows == 0 {
 		return span.Before(rolling.Position(now)), nil
@@ -112,7 +112,7 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 		return cli.Usagef("--from with the other database", "--from %s: it is the table into which it would be loaded", f.from.url)
 	}
 	o.Bad = f.badPath("", k.Declared.Name)
-	// A load of the last rows is run by cron, which sends what it prints.
+	// A load with --since is usually run by cron, which mails the output: show no progress there.
 	if f.from.since == "" || live.IsTerminal(a.Stderr) {
 		o.Progress = a.sayLoad("", f.Dry)
 	}
@@ -127,8 +127,8 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 	return loadError(ctx, cmp.Or(err, one.Err()), "the same command, which continues")
 }
 
-// openSource opens the database of --from. While it can't be reached, it retries for the time
-// given by --retry.
+// openSource opens the database of --from. If the database can't be reached, openSource tries again
+// for the time of --retry.
 func (a loads) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
 	if missing := target.MissingFile(f.from.url); missing != "" {
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")

@@ -17,7 +17,7 @@ import (
 // maxNamed is how many files a message names.
 const maxNamed = 20
 
-// named names files, at most maxNamed.
+// named lists the names of files, at most maxNamed.
 func named(files []string) string {
 	text := strings.Join(files[:min(len(files), maxNamed)], ", ")
 	if n := len(files) - maxNamed; n > 0 {
@@ -40,9 +40,9 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	return e.Sources, nil
 }
 
-// badPath returns the path of the file for the rejected rows of a source: the path of --bad,
-// otherwise a file in the working directory with the source's name, or with the table's name for
-// rows that come from no file.
+// badPath returns the path of the file for the rejected rows of a source. It is the path of --bad,
+// otherwise a file in the working directory that is named after the source, or after the table if
+// the rows come from no file.
 func (f *loadFlags) badPath(source, table string) string {
 	path, end := f.Bad, ""
 	if path == "" {
@@ -99,7 +99,7 @@ func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sourc
 	return loadError(ctx, errors.Join(failed, sum.Err()), stoppedHint(last, sources[0], f.Spool))
 }
 
-// checkWatch returns the sources with the watched directory.
+// checkWatch returns the directory of --watch as the only source; without --watch, the sources.
 func (f *loadFlags) checkWatch(sources []string) ([]string, error) {
 	switch {
 	case f.watch == "":

@@ -35,7 +35,8 @@ const (
 	exitUsage  = 2
 	// exitRegression means that `rowmill compare --threshold` found a regression.
 	exitRegression = 3
-	// exitUnknown means that status can't tell the state of a table, or compare what --threshold asks.
+	// exitUnknown means that the question has no answer: `rowmill status` can't tell a table's
+	// state, or `rowmill compare --threshold` can't tell whether there is a regression.
 	exitUnknown = 4
 	// exitPipe is the exit code that shells give for a program ended by SIGPIPE.
 	exitPipe = 141
@@ -50,8 +51,8 @@ func main() {
 	first, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(first, func() { time.AfterFunc(live.SameSignal, release) })
 	ctx, stop := untilHangUp(first)
-	// A closed stderr must not end the run. With SIGPIPE caught, writing returns an
-	// error, and only a lost result makes the command fail.
+	// A closed stderr must not end the run. With SIGPIPE caught, writing to it returns an error.
+	// Only an error of stdout makes the command fail.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -139,8 +140,8 @@ func byInterrupt(err error) bool {
 	return errors.Is(err, cli.ErrStopped) || errors.Is(err, experiment.ErrInterrupted) || errors.Is(err, experiment.ErrInterruptedEarly)
 }
 
-// withoutCanceled removes "context canceled", and lines that are the same after that, from the
-// error text of an interrupted command: the text says "interrupted" already.
+// withoutCanceled removes "context canceled" from the error text of an interrupted command, which
+// says "interrupted" already. It also removes lines that are then duplicates.
 func withoutCanceled(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// policies are what can be paused: the lanes, an adoption, and all of these.
+// policies returns the values of --policy: the lanes of maintenance, "adopt" and "all".
 func policies() []string {
 	var out []string
 	for _, lane := range maintain.Lanes {

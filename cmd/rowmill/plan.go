@@ -33,14 +33,15 @@ type planFlags struct {
 	reads    float64
 	disk     string
 	json     bool
-	// connections have the table open; calibrate measures what that costs.
+	// connections is the number of connections that have the table open; calibrate measures what
+	// that costs.
 	connections int
 	calibrate   bool
 	prices      priceFlags
 }
 
-// defaultReads is the assumed number of random page reads per second of a disk: a solid-state disk
-// has that many with one or a few connections, if each waits for its reads.
+// defaultReads is the assumed number of random page reads per second of a disk: what a solid-state
+// disk does for one or a few connections that each wait for their reads.
 const defaultReads = 10000
 
 // A planner finds the period that suits a table.
@@ -262,8 +263,8 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 	return nil
 }
 
-// findPeriod fills in the period of a declaration with every = "auto", unless a period is already
-// in force. It takes the longest period that fits into memory at the rate of inserts.
+// findPeriod fills in the period of a declaration with every = "auto", unless the table already has
+// a period. It takes the longest period that fits into memory at the rate of inserts.
 func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil
@@ -279,7 +280,7 @@ func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags
 	return k.SetPeriod(out.Grid())
 }
 
-// priceFlags are the flags of `rowmill plan` that are about prices.
+// priceFlags are the flags of `rowmill plan` about prices.
 type priceFlags struct {
 	file    string
 	servers int

@@ -97,8 +97,8 @@ func (a queries) queryCommand() *cobra.Command {
 	return c
 }
 
-// complete returns an error if the flags are invalid, and fills in the options that the flags give
-// as text.
+// complete returns an error if the flags are invalid. It sets the options whose flags are texts to
+// be parsed.
 func (f *queryFlags) complete(args []string, terminal bool) error {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
@@ -227,8 +227,8 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	return a.WriteOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
 }
 
-// openShards opens the nodes of --shards, and sets the default of --target. A node that can't be
-// reached is an error only of the queries that need it.
+// openShards opens the nodes of --shards, and sets the default of --target. If a node can't be
+// reached, only queries that need the node fail.
 func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
 	if f.shards == "" {
 		return &declared.Readers{}, nil

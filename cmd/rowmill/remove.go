@@ -118,7 +118,7 @@ func (a adoptions) remove(ctx context.Context, file string, f removeFlags) (err 
 	return nil
 }
 
-// cancelLeave gives up a copy into a plain table.
+// cancelLeave gives up the unfinished conversion of a rolling table into a plain table.
 func (a adoptions) cancelLeave(ctx context.Context, k *declared.Table, o adopt.Options, f removeFlags) error {
 	plan := fmt.Sprintf("On %s, table %s stays a rolling one, and the copy of its rows is dropped.\n", k.DB.Info().Target, k.Declared.Name)
 	if f.dry {

@@ -144,7 +144,7 @@ func (a *app) restore(ctx context.Context, file, period string, f restoreFlags) 
 // restoreFormat is the version of the --json output of a restoration.
 const restoreFormat = "rowmill.restore/1"
 
-// listArchives lists the archive files; with --verify, it reads them completely.
+// listArchives lists the archive files; with --verify, it also reads all of each file.
 func (a *app) listArchives(ctx context.Context, k *declared.Table, f restoreFlags) error {
 	all, err := k.Archives(ctx)
 	if err == nil && f.verify {

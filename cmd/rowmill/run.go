@@ -152,9 +152,9 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	return served()
 }
 
-// watches reports whether the declarations are read again while the command runs: it does so for a
-// directory, for several files, and for a table on several nodes. In other cases, a table that
-// can't be kept ends the command.
+// watches reports whether the declarations are read again while the command runs: for a directory,
+// for several files, and for a table on several nodes. In other cases, the command ends if a table
+// can't be kept.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	dir := ""
 	for _, path := range paths {
@@ -169,7 +169,7 @@ func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, 
 	return !f.once && single == "" && (dir != "" || len(paths) > 1 || a.onNodes(ctx, paths[0], f)), nil
 }
 
-// single returns the flag that is given and is for tables of a single server, or "".
+// single returns the name of a given flag that works only for tables of a single server, or "".
 func (f *runFlags) single() string {
 	switch {
 	case f.ingest.addr != "":
@@ -226,9 +226,9 @@ func filesOf(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// openForRun opens the tables of files. With --ingest it waits for a server that can't be reached:
-// senders expect that an address comes back. With --once, it leaves out nodes that can't be
-// reached.
+// openForRun opens the tables of files. With --ingest it waits for a server that can't be reached,
+// because senders wait for their address to come back. With --once, it leaves out nodes that can't
+// be reached.
 func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
 	files, err := filesOf(paths)
 	if err != nil {
@@ -255,7 +255,7 @@ func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths
 	return tables, missing, nil
 }
 
-// prepareForRun prepares a table. Its log lines begin with of, unless that is "".
+// prepareForRun prepares a table. If of isn't "", its log lines begin with of.
 func (a *app) prepareForRun(ctx context.Context, k *declared.Table, of string, w *lagWatch) error {
 	if err := k.MissingTriggers(ctx); errors.Is(err, maintain.ErrTriggers) {
 		a.Log("warning: %v. Try: %s", err, cli.HintOf(err))

@@ -100,8 +100,8 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns a warning if the server would take clients of other hosts for clients on its own
-// host; else "".
+// exposed returns a warning if clients of other hosts can connect, but the database takes them for
+// clients on its own host; else "".
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""

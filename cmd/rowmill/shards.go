@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// applyShards creates or changes a table on all of its nodes, and the table on the head that
-// presents all of them as one table.
+// applyShards creates or changes a table on all of its nodes, and the table on the head, through
+// which all nodes look like one table.
 func (a *app) applyShards(ctx context.Context, d *declared.File, f applyFlags) (err error) {
 	if f.finish || f.undo {
 		return cli.Usagef("a table that is created with [shards]", "--finish and --undo are about a plain table that is adopted, and a table with [shards] is not")
@@ -81,9 +81,8 @@ func (a runner) unitsOfRun(ctx context.Context, files []string, f runFlags, serv
 	return out, nil
 }
 
-// loadShards loads sources into all nodes at once. Each node has a load and a ledger of its own,
-// which take the node's share of the rows. Therefore, after a node was down, the same command run
-// again loads the node's rows.
+// loadShards loads sources into all nodes at once. Each node has a load and a ledger of its own for
+// its share of the rows. If a node was down, the same command run again loads that node's rows.
 func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d *declared.File) error {
 	nodes := d.OfNodes()
 	stdin := make([]io.Reader, len(nodes))

@@ -37,7 +37,7 @@ func thisBuild() built {
 	return b
 }
 
-// fill takes what is empty in b from Go's build information.
+// fill sets the empty fields of b from Go's build information.
 func (b *built) fill(info *debug.BuildInfo) {
 	b.Version = cmp.Or(b.Version, info.Main.Version)
 	if b.Commit != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Finding is a result of Examine. A Gain is the measured gain of mending it, on private servers.
+// A Finding is a result of Examine. A Gain is what its remedy gained in trials on private servers.
 type (
 	Finding = engine.Finding
 	Gain    = engine.Gain
@@ -57,7 +57,7 @@ func own(name string) bool {
 	return strings.HasPrefix(name, "rowmill_") || strings.Contains(name, "__rowmill_")
 }
 
-// examineTable examines the keys of a table, and the size of the indexes that inserts touch.
+// examineTable examines a table's keys, and the size of the indexes that inserts touch at random.
 func examineTable(ctx context.Context, db engine.Definer, target, name string) (out []engine.Finding, err error) {
 	s, err := db.Describe(ctx, name)
 	if err != nil || s.View {
@@ -137,8 +137,8 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 // Limits of the rows of a trial.
 const leastTrial, mostTrial = 50_000, 3_000_000
 
-// TrialRows returns a function that says how many rows a Trial needs to show its effect, computed
-// from the sizes of a table's rows.
+// TrialRows returns a function that says how many rows a Trial needs to show an effect. It depends
+// on the sizes of the table's rows.
 func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
 	s, err := db.Describe(ctx, table)
 	if err != nil {

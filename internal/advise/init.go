@@ -34,8 +34,8 @@ type Options struct {
 	Target string
 	// Time is the column by which the table is to roll; "" means that it is guessed.
 	Time string
-	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes. 0
-	// means that the server is asked.
+	// Rate is the number of rows inserted per second, Memory the server's memory for pages in
+	// bytes. If they are 0, the server is asked.
 	Rate   float64
 	Memory int64
 	Now    func() time.Time
@@ -48,10 +48,10 @@ type Proposal struct {
 	// sentence.
 	Create  string
 	Changes []string
-	// Time is the chosen time column, Others are the other candidates.
+	// Time is the chosen time column. Others are other columns by which the table may roll.
 	Time   Candidate
 	Others []Candidate
-	// Every is the key under [period] with its value, EveryFrom its source.
+	// Every is the line under [period], such as every = "1d"; EveryFrom says how it was found.
 	Every     string
 	EveryFrom string
 	// Size says how large the table is.
@@ -132,7 +132,7 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 	return p, nil
 }
 
-// A reader reads what a proposal needs.
+// A reader reads a table's schema and sample for a Proposal.
 type reader struct {
 	Options
 	db         engine.Definer
@@ -213,8 +213,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns the column that --time names if it is no candidate: it is an integer that counts
-// rows, or its values are unknown.
+// wanted returns the column that --time names if the sample doesn't make it a candidate: it is an
+// integer that counts rows, or its values are unknown.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
@@ -258,7 +258,7 @@ func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidat
 // byRows is the unit of an integer that is no time.
 const byRows = "rows"
 
-// counter falls back on a key that counts up.
+// counter chooses a key that counts up, because the table has no usable time column.
 func (r *reader) counter(s *engine.Schema, p *Proposal, unusable []string) error {
 	for _, c := range s.Key() {
 		if c.Auto && c.Kind == value.Int && len(s.PrimaryKey) == 1 {
@@ -273,7 +273,7 @@ func (r *reader) counter(s *engine.Schema, p *Proposal, unusable []string) error
 	return engine.Hinted(errors.New("no column tells the time"), "%s", hint)
 }
 
-// rollups proposes what a roll-up may have: the columns with few values, and averages of numbers.
+// rollups proposes a roll-up: groups by the columns with few values, and averages of numbers.
 func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 	if p.Time.Unit == byRows {
 		return
@@ -291,8 +291,8 @@ func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 	p.groups, p.measures = p.groups[:min(len(p.groups), 2)], p.measures[:min(len(p.measures), 2)]
 }
 
-// period chooses the period: the length of the existing partitions, or else the longest that fits
-// into memory.
+// period chooses the period: the length of the existing partitions, or else the longest period of
+// which two fit into memory.
 func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) error {
 	t := &engine.Table{Name: s.Name, By: p.Time.Column, Bounds: s.Bounds, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
 	axis := rolling.Time
@@ -353,14 +353,14 @@ func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) erro
 
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// usual are the grids of partitions that are there, the shortest first.
+// usual are the usual lengths of existing partitions, the shortest first.
 var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "3mo", "1y"}
 
-// alike is the share by which partitions of one length may differ: months have 28 to 31 days, and
-// days of local time 23 to 25 hours.
+// alike is the share by which a partition's length may differ from a usual one: months have 28 to
+// 31 days, and days of local time 23 to 25 hours.
 const alike = 0.1
 
-// present proposes the length of the newest partition as the period.
+// present proposes the length of the newest existing partition as the period.
 func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis, p *Proposal) error {
 	t.Definition = r.definition
 	t.Grid, _ = rolling.Parse("1d") // the bounds are read on the axis of times, whatever the grid

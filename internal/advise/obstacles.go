@@ -8,7 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// obstacles returns what an adoption of a plain table would refuse, each with what to do.
+// obstacles returns the reasons why an adoption of a plain table would be refused, each with what
+// to do.
 func obstacles(ctx context.Context, db engine.Definer, s *engine.Schema) (out []string, err error) {
 	k, ok := db.(engine.Keeper)
 	if !ok || s.Partitioned {

@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// sampledRows are enough to tell an order from chance: among 2,000 rows in no order, 46 to 54% have
-// a larger value than the row before.
+// sampledRows are enough rows to tell an order from chance: if 2,000 rows are in no order, 46 to
+// 54% of them have a larger value than the row before.
 const sampledRows = 2000
 
 // Conditions on the values of a time column.
@@ -27,7 +27,7 @@ const (
 	follows  = 0.9       // of the rows, above which a column grows with the order in which rows are stored
 )
 
-// A Candidate is a column by which a table may roll, with what speaks for it.
+// A Candidate is a column by which a table may roll, with the reasons for it.
 type Candidate struct {
 	Column string
 	// Unit is what an integer counts since 1970: "s", "ms" or "us"; "" for a time.
@@ -49,7 +49,7 @@ type sampled struct {
 	fours        int             // and of version 4
 }
 
-// mostDistinct is how many values a column may have to be one by which a roll-up groups.
+// mostDistinct is the maximum number of different values in a column by which a roll-up groups.
 const mostDistinct = 200
 
 func (c *sampled) add(v sql.NullString) {
@@ -114,7 +114,7 @@ func (c *sampled) bounds() (lo, hi float64) {
 	return lo, hi
 }
 
-// perSecond has the units of integers that count since 1970, with their number in a second.
+// perSecond has the units in which integers count time since 1970, and how many make a second.
 var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 // unit returns the unit in which all values are times between 2000 and ten years from now; "" if no
@@ -129,8 +129,8 @@ func (c *sampled) unit(now time.Time) string {
 	return ""
 }
 
-// sample reads some rows of a table: only the columns that may be the table's time or the group of
-// a roll-up.
+// sample reads some rows of a table, with only the columns that may be the table's time or the
+// group of a roll-up.
 func sample(ctx context.Context, db engine.Definer, s *engine.Schema) (out []*sampled, of *engine.TableSample, err error) {
 	var list []string
 	for _, c := range s.Columns {

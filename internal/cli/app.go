@@ -67,7 +67,7 @@ func (a *App) StatusLine(text string) {
 	fmt.Fprint(a.Stderr, clearLine+text)
 }
 
-// EveryTenth returns a function for the progress of an operation, which is to be called once a
+// EveryTenth returns a function that shows the progress of an operation. Callers call it once a
 // second. On a terminal it is StatusLine; elsewhere it logs every tenth text.
 func (a *App) EveryTenth() func(text string) {
 	if live.IsTerminal(a.Stderr) {
@@ -81,7 +81,7 @@ func (a *App) EveryTenth() func(text string) {
 	}
 }
 
-// Meanwhile passes a text to say every second, until the returned function is called. It then
+// Meanwhile calls say with a text every second, until the returned function is called. Then it
 // clears the status line.
 func (a *App) Meanwhile(say func(string), text func() string) (end func()) {
 	stop := make(chan struct{})

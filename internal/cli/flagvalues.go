@@ -32,7 +32,7 @@ func (v FlagValue) String() string { return v.text() }
 // Type returns the name of the type in the help.
 func (v FlagValue) Type() string { return v.of }
 
-// parsed is a value that parse reads. text returns its text.
+// parsed returns a FlagValue of v. parse reads the value, text returns it as text.
 func parsed[T any](v *T, of string, parse func(string) (T, error), text func() string) FlagValue {
 	return FlagValue{func(s string) error {
 		read, err := parse(s)
@@ -87,8 +87,8 @@ func CountsOf(all *[]string) FlagValue {
 	}, func() string { return strings.Join(*all, ",") }, "list"}
 }
 
-// RateOf is a rate per second: 20000, 20k, 0.5. The refusal of a rate of 0 says what omitting the
-// flag would do: without; "" if the flag has a default.
+// RateOf is a rate per second: 20000, 20k, 0.5. without is what omitting the flag does, for the
+// error about a rate of 0; "" if the flag has a default.
 func RateOf(v *float64, without string) FlagValue {
 	parse := func(s string) (float64, error) {
 		rate, err := figure.ParseCount(strings.TrimSuffix(s, "/s"))
@@ -154,8 +154,8 @@ func IntVar(flags *pflag.FlagSet, n *int, name string, value int, usage string) 
 	flags.Var(IntOf(n), name, usage)
 }
 
-// IntWithin is IntVar with the least and the greatest value that the flag takes. If most is
-// math.MaxInt32, there is no upper limit.
+// IntWithin is IntVar for values from least to most. If most is math.MaxInt32, there is no upper
+// limit.
 func IntWithin(flags *pflag.FlagSet, n *int, name string, value, least, most int, usage string) {
 	*n = value
 	v := IntOf(n)
@@ -175,8 +175,7 @@ func IntWithin(flags *pflag.FlagSet, n *int, name string, value, least, most int
 	}, v.text, v.of}, name, usage)
 }
 
-// SizeVar defines a flag for a size in bytes with its default, which may be "", and the least size
-// that it takes.
+// SizeVar defines a flag for a size in bytes, least or more. value is its default, and may be "".
 func SizeVar(flags *pflag.FlagSet, n *int64, name, value string, least int64, usage string) {
 	text := value
 	v := FlagValue{func(s string) error {
@@ -204,7 +203,7 @@ type Choice struct {
 	Choices []string
 }
 
-// ChoiceVar defines a Choice with its default, which may be "".
+// ChoiceVar defines a flag that is a Choice. value is its default, and may be "".
 func ChoiceVar[T ~string](flags *pflag.FlagSet, v *T, name string, value T, choices []T, usage string) {
 	*v = value
 	var texts []string

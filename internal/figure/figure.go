@@ -67,8 +67,8 @@ func Number(f float64) string {
 	return strconv.FormatFloat(f, 'g', 2, 64)
 }
 
-// digits formats a number with three significant digits, or all digits of its integer
-// part if that has more.
+// digits formats a number with three significant digits, or with all digits of its integer part if
+// that has more than three.
 func digits(f float64) string {
 	switch a := math.Abs(f); {
 	case a > 0 && a < 0.01: // 0.005 is not 0.01

@@ -1,7 +1,7 @@
 // Package live shows runs on a terminal while they are in progress: a chart of the rate against the
 // rows, the current figures, and the time left. A View is drawn below the existing output and
 // leaves the last frame of each run there. It sends no query to the terminal and reads no keys:
-// Ctrl-C is a signal, and the first one ends ctx.
+// Ctrl-C is a signal, and the first signal ends ctx.
 package live
 
 import (

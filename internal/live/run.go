@@ -6,7 +6,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// curvePoints is the most that a curve has.
+// curvePoints is the maximum number of points of a curve.
 const curvePoints = 4096
 
 // A point of a run's curve holds the rows that one or several intervals added.

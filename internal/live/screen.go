@@ -62,8 +62,8 @@ func (s *screen) draw() string {
 	return s.fit(strings.Join(lastOf(s.notes, 1), ""))
 }
 
-// Limits of the lines of a chart. It needs at least five: the legend, two of the plot, the axis,
-// and the numbers.
+// Limits of the lines of a chart. It needs at least five lines: the legend, two of the plot, the
+// axis, and the numbers.
 const leastChart, mostChart = 5, 20
 
 // frame draws the current run in at most s.height lines of s.width columns. Title and progress
@@ -168,7 +168,7 @@ func figures(r *run) (out []string) {
 	return out
 }
 
-// flow joins figures to lines, and breaks no figure.
+// flow wraps figures into lines, without a line break inside a figure.
 func flow(figures []string, width int) []string {
 	const hard = "\u00a0" // a blank at which Wordwrap breaks no line
 	lines := ansi.Wordwrap(strings.NewReplacer(" ", hard, "\n", "   ").Replace(strings.Join(figures, "\n")), max(width, 1), "")

@@ -27,15 +27,16 @@ import (
 type Member struct {
 	// Name is unique; Path is the file of its declaration.
 	Name, Path, Target string
-	// Err is why it isn't kept, or not as its file says, or why its last look or pass failed.
+	// Err is why the table isn't kept (or not as its file says), or the error of the last look or
+	// maintenance.
 	Err error
 	schedule.TableState
-	// Look returns its status; nil while it isn't open.
+	// Look returns the table's status; nil while the table isn't open.
 	Look func(context.Context) (*maintain.Status, error)
 }
 
-// A Fleet is an http.Handler for the tables of a run. Its page and /metrics show all tables without
-// a query to the databases. /table/NAME/ is the Monitor of one table. NewFleet creates a Fleet.
+// A Fleet is an http.Handler for all tables that a process keeps. Its page and /metrics show all
+// tables without a query to the databases. /table/NAME/ is the Monitor of one table.
 type Fleet struct {
 	members func() []Member
 	version string
@@ -55,7 +56,7 @@ func (d Delays) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (d Delays) Collect(ch chan<- prometheus.Metric) { d.send(ch) }
 
-// send sends the delays. labels are those of all metrics.
+// send sends the delays. Each metric has the labels.
 func (d Delays) send(ch chan<- prometheus.Metric, labels ...string) {
 	if d == nil {
 		return
@@ -266,7 +267,7 @@ func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// mostCause is how many bytes of an error a label has.
+// mostCause is the maximum number of bytes of an error in a label.
 const mostCause = 200
 
 // firstLine returns the first line of an error, or its beginning.

@@ -6,16 +6,16 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// Limits of a history: half an hour at one look every 10 seconds. Looks within minGap of the
-// previous one, which an open page causes, are not kept, so that they don't shorten the half hour.
+// Limits of a history: half an hour with a look every 10 seconds. An open page causes more looks. A
+// look within minGap of the previous one is not kept, because it would shorten the half hour.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second
-	// rateOver is the averaging time of a rate: a server's estimates of row counts move in steps.
+	// rateOver is the averaging time of a rate: a server's estimates of row counts grow in steps.
 	rateOver = 30 * time.Second
 )
 
-// A point is the contribution of one look to the history.
+// A point is what the history keeps of one look.
 type point struct {
 	at time.Time
 	// rows counts the rows inserted since the first point, by periods that take inserts.
@@ -35,7 +35,7 @@ type history struct {
 }
 
 // takesInserts reports whether new rows of a period in this state come from inserts. In other
-// states the number of rows changes because they are counted, merged or dropped.
+// states, the row count changes because rows are counted, merged or dropped.
 func takesInserts(state string) bool {
 	return state == "ahead" || state == "open" || state == "closing"
 }

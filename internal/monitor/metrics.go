@@ -16,13 +16,13 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// States and codes that are exported with a count of 0 too, so that alerts end.
+// States and codes that are exported even if their count is 0, so that alerts end.
 var (
 	states = []string{"ahead", "open", "closing", "sealed", "archived", "restored", "dropped"}
 	codes  = []string{"headroom", "blocked", "gap", "stopped", "rollup", "failed", "outside", "declaration", "triggers", "retention", "long", "leftover", "rival"}
 )
 
-// counted contains the counters that accumulate during the process's life.
+// counted contains the counters of actions since the start of the process.
 type counted struct {
 	actions *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -48,8 +48,8 @@ func (c *counted) add(table string, e maintain.Event) {
 	c.seconds.WithLabelValues(table, action).Observe(e.Took.Seconds())
 }
 
-// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout. It is
-// the default timeout of 10 s, minus the time for the response.
+// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the
+// default timeout of 10 s, minus the time for the response.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond

@@ -106,7 +106,8 @@ func (m *Monitor) Run(ctx context.Context) {
 	}
 }
 
-// look returns a fresh look. Requests during a look wait for it; it outlives them.
+// look returns a look that is at most Fresh old. Requests during a look wait for its result; if a
+// request ends, the look goes on.
 func (m *Monitor) look(ctx context.Context) look {
 	m.mu.Lock()
 	if !m.last.at.IsZero() && m.now().Sub(m.last.at) < m.o.Fresh {

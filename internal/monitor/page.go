@@ -38,7 +38,7 @@ func (m *Monitor) routes() http.Handler {
 	return guarded(mux)
 }
 
-// guarded adds headers that keep pages of other sites from reading or embedding this one.
+// guarded adds headers that keep pages of other sites from reading or embedding the page.
 func guarded(h http.Handler) http.Handler {
 	policy := "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; script-src " +
 		source(pageJS) + "; style-src " + source(pageCSS)
@@ -109,7 +109,7 @@ type view struct {
 	Table, Version string
 	CSS            template.CSS
 	JS             template.JS
-	// Error is the error of the last look; the status is then an older one, if any.
+	// Error is the error of the last look. The status is then that of an older look, if any.
 	Error            string
 	Looked           time.Time
 	*maintain.Status // nil before the first successful look
@@ -129,7 +129,7 @@ type stateCount struct {
 	Bytes int64
 }
 
-// headroom is the main figure.
+// headroom is the main figure: how long the periods created ahead will last.
 type headroom struct {
 	Text, Wanted, Class string
 }

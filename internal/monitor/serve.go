@@ -26,7 +26,7 @@ const (
 	drainTimeout = 2 * time.Second
 )
 
-// Loopback completes an address of HOST:PORT, :PORT or PORT: without a host it is on loopback.
+// Loopback completes an address of HOST:PORT, :PORT or PORT. Without a host, the host is loopback.
 func Loopback(addr string) (string, error) {
 	if _, err := strconv.ParseUint(addr, 10, 16); err == nil {
 		addr = ":" + addr

@@ -20,7 +20,7 @@ const (
 	leastTall  = 6.0 // of a nearly empty period
 	leastWide  = 0.6
 	gapBetween = 0.8
-	// drawn is the maximum number of pieces: more are indistinguishable, and slow.
+	// drawn is the maximum number of bars: more bars are indistinguishable, and slow.
 	drawn = 500
 	// around is the number of periods before the present in the second timeline.
 	around = 12
@@ -86,7 +86,7 @@ func present(s *maintain.Status, axisOfTime bool) float64 {
 	return math.NaN()
 }
 
-// draw lays out periods in order along the axis.
+// draw lays out periods along the axis.
 func draw(spans []span, now float64) timeline {
 	t := timeline{Now: -1, Wide: wide, Tall: tall}
 	if len(spans) == 0 {
@@ -128,8 +128,8 @@ func draw(spans []span, now float64) timeline {
 	return t
 }
 
-// runs combines adjacent periods with the same state, up to a length of least, if there are too
-// many periods.
+// runs combines adjacent periods with the same state, up to the length least, if there are too
+// many periods to draw.
 func runs(spans []span, least float64) [][]span {
 	var out [][]span
 	for i, p := range spans {

@@ -36,9 +36,8 @@ func Value(f *float64) float64 {
 	return *f
 }
 
-// Over combines the values of several pairs: the medians of each side, and as the ratio the
-// geometric mean of the pairs' ratios. If the geometric mean is undefined, as for values of 0, the
-// ratio is the ratio of the medians.
+// Over combines several pairs: A and B are the medians of the sides, Ratio is the geometric mean of
+// the pairs' ratios. If that is undefined, as for values of 0, Ratio is the ratio of the medians.
 func Over(pairs [][2]float64) Versus {
 	var sides [2][]float64
 	var logs float64
@@ -71,8 +70,8 @@ type Change struct {
 	Versus
 	// Repeats has the figures of each pair.
 	Repeats []Versus `json:"repeats"`
-	// Interval is the 95% confidence interval of the ratio; nil if there is too little data. From is
-	// BetweenRuns, or WithinRuns for one pair.
+	// Interval is the 95% confidence interval of the ratio; nil if there is too little data. From
+	// says what the interval is based on: BetweenRuns, or WithinRuns for one pair.
 	Interval *Bounds `json:"ratio_95"`
 	From     string  `json:"interval_from,omitempty"`
 	Verdict  string  `json:"verdict"`
@@ -89,8 +88,7 @@ const (
 )
 
 // NewChange compares a figure over pairs of runs. smaller means that the smaller figure is better.
-// splits may be nil. With splits, a single pair has an interval, and several pairs have a wider
-// one.
+// splits may be nil; they give a single pair an interval, and may widen the interval of several.
 func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 	c := Change{Versus: Over(pairs), Repeats: []Versus{}}
 	reversed := c.Reversed()
@@ -117,7 +115,7 @@ func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 // ratios: for example, B's median is greater than A's, and the ratio is below 1.
 func (v *Versus) Reversed() bool { return (Value(v.Ratio)-1)*(Value(v.B)-Value(v.A)) < 0 }
 
-// Judge returns the verdict on a ratio with this interval.
+// Judge returns the verdict on a ratio that has the interval b.
 func Judge(b *Bounds) string {
 	switch {
 	case b == nil:

@@ -21,8 +21,8 @@ type Line struct {
 // At returns the line's value.
 func (l Line) At(x float64) float64 { return l.Fixed + l.Slope*x }
 
-// FitLine fits a line to points; false if there are fewer than three points, or all have the same
-// x.
+// FitLine fits a line to points; ok is false if there are fewer than three points, or all have the
+// same x.
 func FitLine(x, y []float64) (l Line, ok bool) {
 	n := float64(len(x))
 	mx, vx := MeanVariance(x)
@@ -49,8 +49,8 @@ func FitLine(x, y []float64) (l Line, ok bool) {
 
 // A TablesFit is how a figure of `bench tables` grows.
 type TablesFit struct {
-	// Figure is the figure's name in result.TablesCost, Phase the phase of the points. Against is what
-	// the figure grows with: "objects", "opened" or "connections".
+	// Figure is the figure's name in result.TablesCost, Phase the phase of the points. Against is
+	// the x of the line: "objects", "opened" or "connections".
 	Figure  string `json:"figure"`
 	Phase   string `json:"phase"`
 	Against string `json:"against"`

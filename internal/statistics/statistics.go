@@ -28,10 +28,10 @@ const (
 	BetweenRuns = "between runs"
 )
 
-// The block bootstrap: equal parts of the rows are drawn with replacement, in blocks of neighbours,
-// because the rates of neighbours depend on each other. A block is longer than a checkpoint's
-// stall, and there are enough blocks to draw from. A thousand rounds settle the second digit of a
-// 95% interval; two hundred settle a variance to a tenth.
+// The block bootstrap divides the rows into equal parts, and draws parts with replacement. It draws
+// blocks of neighbours, because the rates of neighbours depend on each other. A block is longer
+// than a checkpoint's stall. A thousand rounds settle the second digit of a 95% interval; two
+// hundred settle a variance to a tenth.
 const (
 	bootParts      = 100
 	bootBlock      = 5
@@ -85,9 +85,9 @@ func (s *Split) resample(rounds int) []float64 {
 //
 // With one pair, the interval is the percentile interval of the block bootstrap within the runs.
 // With several pairs, it is Student's interval of the logarithms, because percentiles of a
-// bootstrap over few pairs are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). Its
-// variance is that between the pairs, or that within the pairs if this is greater: two or three
-// pairs can be alike by chance, and would make the interval too narrow.
+// bootstrap over few pairs are too narrow (Efron and Tibshirani 1993, chapters 12 and 13). It uses
+// the greater of two variances, between the pairs and within the pairs: two or three pairs can be
+// alike by chance, and would make the interval too narrow.
 func RatioBounds(logs []float64, splits []Split) (*Bounds, string) {
 	if len(logs) == 1 {
 		if len(splits) == 0 {
@@ -206,8 +206,9 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// Holm adjusts the p-values of several simultaneous tests (Holm 1979): rejecting values below
-// 5% then rejects any true hypothesis with a probability of at most 5%. NaN doesn't count.
+// Holm adjusts the p-values of several simultaneous tests (Holm 1979). If all hypotheses with
+// values below 5% are rejected, a true one is among them with a probability of at most 5%. NaN
+// doesn't count.
 func Holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int
@@ -262,7 +263,7 @@ type Variance struct {
 	Total SumOfSquares // about the mean
 	Terms []term
 	Of    []SumOfSquares // of each term, type II
-	// Rest is the residual of the model, noise the part of it that values of the same cell differ by.
+	// Rest is the residual of the model, Noise its part that is due to differences within cells.
 	Rest, Noise SumOfSquares
 	// Pairs is true if the model contains interactions.
 	Pairs bool
@@ -314,9 +315,9 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 	return SumOfSquares{dot(r, r), df}
 }
 
-// columnsOf returns the indicators of a term's levels except the first; for an interaction, their
-// products. Only the space matters that they span together with the columns of the terms they
-// contain.
+// columnsOf returns the indicators of a term's levels except the first; for an interaction, the
+// products of the factors' indicators. Only the space matters that these columns span together with
+// the columns of the factors themselves.
 func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {
@@ -356,9 +357,9 @@ func WithinCells(obs []Observation) (out SumOfSquares) {
 	return out
 }
 
-// Effects fits the factors without interactions. For each level of each factor it
-// returns the difference to the value at the first level, all else being equal; NaN
-// if the existing cells don't determine it.
+// Effects fits the factors without interactions. For each level of each factor it returns the
+// difference from the value at the first level, all else being equal; NaN if the existing cells
+// don't determine it.
 func Effects(obs []Observation, size []int) [][]float64 {
 	columns := [][]float64{ones(len(obs))}
 	for f := range size {

@@ -140,8 +140,8 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	return c
 }
 
-// complete fills in the defaults that depend on which flags were given, and refuses a flag that is
-// of no use without another flag.
+// complete fills in the defaults that depend on other flags, and refuses a flag that has no use
+// without another flag.
 func (f *benchFlags) complete(flags *pflag.FlagSet) error {
 	s := &f.spec
 	if s.Readers > 0 && !flags.Changed("read-after") {
@@ -186,7 +186,7 @@ func announcement(s *experiment.Spec) string {
 	return fmt.Sprintf("inserts take at most %v%s, plus the time to prepare and to verify all rows", time.Duration(n)*s.MaxTime.D(), each)
 }
 
-// resumeInsert continues the interrupted run or search of a record, and makes the remaining runs.
+// resumeInsert continues the interrupted run or search of a record, and then makes its other runs.
 func (a benchmarks) resumeInsert(ctx context.Context, f *benchFlags, given *pflag.FlagSet) error {
 	if err := onlyOwn(given, reportFlagNames...); err != nil {
 		return err

@@ -27,8 +27,8 @@ var reportFlagNames = []string{"html", "png", "md", "csv", "json"}
 // newRecord is the usual text of --out.
 const newRecord = "write the run record to this `file`, replacing it (default none)"
 
-// define defines the flags. In the help, record says what --out is, picture what --png draws, when
-// at which time the files are written, and json what --json prints.
+// define defines the flags. The other parameters are texts of the help: record says what --out is,
+// picture what --png draws, when at which time the files are written, json what --json prints.
 func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json string) {
 	flags.StringVar(&o.record, "out", "", record)
 	flags.StringVar(&o.reports.html, "html", "", "write an HTML page with charts to this `file`"+when+" (default none)")
@@ -47,15 +47,15 @@ type measuring struct {
 	printSQL bool
 	// note is shown before the first run.
 	note string
-	// resumes means that the records are added to those in the file.
+	// resumes means that the records are appended to the file of --out.
 	resumes bool
-	// run makes the runs; nil is experiment.Run of the Spec.
+	// run makes the runs; nil means experiment.Run with spec.
 	run func(context.Context, *experiment.Env) ([]result.Record, error)
-	// show returns the progress to show; nil is the one that suits stderr.
+	// show returns how progress is shown; nil means newProgress.
 	show func(context.Context) progress
 	// open opens the table that a declaration names.
 	open func(context.Context, *experiment.Spec) (*maintain.Table, *target.DB, error)
-	// write writes the reports; nil is those of all verbs.
+	// write writes the reports; nil means writeReports.
 	write func([]result.Record) error
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// defaultScanRepeats is the least number of repeats with which a disturbed run can be told from
-// undisturbed ones.
+// defaultScanRepeats is the least number of repeats with which a single disturbed run can be told
+// from the others.
 const defaultScanRepeats = 3
 
 func (a benchmarks) benchScanCommand() *cobra.Command {

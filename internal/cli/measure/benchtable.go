@@ -19,11 +19,11 @@ import (
 	"github.com/rowmill/rowmill/internal/workload/sample"
 )
 
-// A tableFlags is a table of the user's for rowmill bench insert.
+// A tableFlags is the user's own table, for rowmill bench insert.
 type tableFlags struct {
 	file string
-	// sample is the database of a table whose values are learned, and learned the file that they are
-	// written to.
+	// sample is the database of a table whose values are learned, sampled the table's name, and
+	// learned the file for what was learned.
 	sample, sampled, learned string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-// defaultOpen keeps the tables of all connections below what a server has memory for.
+// defaultOpen is so small that a server has memory for the open tables of all connections.
 const defaultOpen = 100
 
 func (a benchmarks) benchTablesCommand() *cobra.Command {

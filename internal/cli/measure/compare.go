@@ -138,7 +138,7 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 	return judge(c.Regression(f.threshold))
 }
 
-// judge returns the error of a regression, as described, if there is one. Otherwise it returns err,
+// judge returns an error with the text of regression, if there is one. Otherwise it returns err,
 // with the exit code for an unknown result if err says that there is no answer.
 func judge(regression string, err error) error {
 	if regression != "" {

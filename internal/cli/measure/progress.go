@@ -60,8 +60,8 @@ func (l *lines) End(result.Summary) {}
 
 func (l *lines) Note(text string) { l.print(text) }
 
-// runLines returns the progress for an experiment of many short runs: one line for each run that
-// has ended.
+// runLines returns the progress for an experiment of many short runs: one line when a run has
+// ended.
 func (a benchmarks) runLines(line func(result.Summary) string) func(context.Context) progress {
 	return func(context.Context) progress { return &runLines{lines{w: a.Stderr}, line} }
 }
@@ -94,7 +94,7 @@ var intervalFormats = []intervalFormat{formatRowmill, formatIbench}
 type ibenchLines struct {
 	lines
 	ibench oneline.Ibench
-	// rec has the last interval, which a brief one may still extend.
+	// rec has the last interval. It isn't printed yet: a brief next interval may be joined to it.
 	rec result.Record
 }
 
@@ -111,7 +111,7 @@ func (l *ibenchLines) Interval(iv result.Interval) {
 	l.flush(1)
 }
 
-// flush prints the intervals, but keeps the last ones: as many as keep says.
+// flush prints all intervals except the last keep intervals.
 func (l *ibenchLines) flush(keep int) {
 	for ; len(l.rec.Intervals) > keep; l.rec.Intervals = l.rec.Intervals[1:] {
 		l.print(l.ibench.Line(&l.rec.Intervals[0]))
@@ -122,7 +122,7 @@ func (l *ibenchLines) End(result.Summary) { l.flush(0) }
 
 func (l *ibenchLines) Note(text string) { l.print("# " + text) }
 
-// Unrecorded returns the environment of runs without a record, of which only notes are shown.
+// Unrecorded returns the environment for runs without a record. Only the runs' notes are shown.
 func Unrecorded(app *cli.App) (*experiment.Env, error) {
 	out, err := record.Create("")
 	return &experiment.Env{Out: out, Show: quiet{app.Note}, Rowmill: app.Version}, err

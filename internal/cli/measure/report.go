@@ -25,7 +25,7 @@ type reportFlags struct {
 	json               bool
 	title              string
 	log                bool
-	// elapsed selects time since the start as the axis on which constant loads are overlaid.
+	// elapsed overlays constant loads by the time since their start, not by the time of day.
 	elapsed bool
 	// format, if set, prints the lines of the intervals instead of the text.
 	format intervalFormat
@@ -69,8 +69,7 @@ func ReportCommand(app *cli.App) *cobra.Command {
 	return c
 }
 
-// endings are endings of file names that tell a format, each with the flag that writes the format,
-// if there is one.
+// endings maps the ending of a file name to the flag that writes this format; "" if no flag does.
 var endings = map[string]string{".html": "--html", ".htm": "--html", ".png": "--png", ".md": "--md", ".csv": "--csv", ".json": "", ".jsonl": "--out",
 	".svg": "", ".pdf": "", ".jpg": "", ".jpeg": "", ".gif": "", ".webp": ""}
 

@@ -126,7 +126,7 @@ func (a benchmarks) resumeScenario(ctx context.Context, flags *pflag.FlagSet, f 
 	return a.bench(ctx, measuring{out: f.out, resumes: true, run: p.Run, show: a.scenarioProgress(p.OfDisk())})
 }
 
-// scenarioProgress is the usual progress, or a line for each job of a disk.
+// scenarioProgress is the usual progress or, for scenarios of `bench disk`, a line for each job.
 func (a benchmarks) scenarioProgress(ofDisk bool) func(context.Context) progress {
 	if ofDisk {
 		return a.runLines(oneline.Disk)
