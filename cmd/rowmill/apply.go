@@ -66,14 +66,14 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
-	flags.BoolVar(&f.finish, "finish", false, "drop the old table of an adopted one (default false)")
+	flags.BoolVar(&f.finish, "finish", false, "drop the old table that an adoption has left (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
 	cli.MemoryVar(flags, &f.memory, "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
 	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows per second to expect for every = \"auto\" (measured on the table)")
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; changes are still applied and verified")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
-	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (don't)")
+	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (no pause)")
 	return c
 }
 

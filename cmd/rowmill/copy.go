@@ -66,12 +66,12 @@ func (a copies) copySendCommand() *cobra.Command {
 		Use:   "send SOURCE HOST:PORT...",
 		Short: "Send a server's data to the hosts of a chain",
 		Long: "Send a server's data to the hosts of a chain, on which rowmill copy receive runs.\n\n" +
-			"SOURCE is the data directory of a stopped server of MariaDB, MySQL or PostgreSQL; that\n" +
-			"of a running one is refused. Or it is the URL of a running server, of which a backup is\n" +
-			"made first, in a directory that is removed once all hosts have their copy: by\n" +
-			"mariadb-backup; by pg_basebackup, checked by pg_verifybackup; of a SQLite file by\n" +
-			"VACUUM INTO. There is no such program for a running MySQL server in Debian. Symbolic\n" +
-			"links are refused, and so are tablespaces outside of the directory.\n\n" +
+			"SOURCE is the data directory of a stopped MariaDB, MySQL or PostgreSQL server; the\n" +
+			"directory of a running server is refused. Or SOURCE is the URL of a running server. Its\n" +
+			"backup is then made first: by mariadb-backup; by pg_basebackup, checked by\n" +
+			"pg_verifybackup; of a SQLite file by VACUUM INTO. The backup is removed once all hosts\n" +
+			"have their copy. Debian has no such program for a running MySQL server. Symbolic links\n" +
+			"are refused, and so are tablespaces outside of the directory.\n\n" +
 			"The exit code is 0 when each host has its copy, with the same BLAKE3 as the source, and\n" +
 			"else 1. Send again to the hosts that failed, with the same command: they continue.",
 		Example: "  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token\n" +
@@ -83,7 +83,7 @@ func (a copies) copySendCommand() *cobra.Command {
 	flags := c.Flags()
 	f.defineCommon(flags)
 	flags.BoolVar(&f.Zstd, "zstd", false, "compress on the network (default false)")
-	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second, a `SIZE` such as 100MB/s (no limit)")
+	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second: a `SIZE` such as 100MB/s (no limit)")
 	flags.DurationVar(&f.Patience, "patience", 30*time.Second, "how long a host that doesn't answer is tried before it is left out")
 	flags.StringVar(&f.stage, "stage", "", "`DIRECTORY` for the backup of a running server (one in .rowmill in the working directory)")
 	flags.BoolVar(&f.dry, "dry-run", false, "ask all hosts what they could take, and send nothing (default false)")

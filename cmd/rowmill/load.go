@@ -64,8 +64,8 @@ func (a loads) loadCommand() *cobra.Command {
 			"error rejects the new one.\n\n" +
 			"With [shards] in the declaration, each node gets its own rows; the same command\n" +
 			"continues for a node that was down.\n\n" +
-			"--from loads the rows of a table in another database; with --since, only the newest\n" +
-			"ones, at each start.\n\n" +
+			"--from loads the rows of a table in another database; with --since, each start loads\n" +
+			"only the newest rows.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
 			"the next rowmill load with that spool loads what a crash left there. When the\n" +
 			"spool is full, the sender waits.",

@@ -50,11 +50,11 @@ func (a queries) queryCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "query [SQL]",
 		Short: "Answer a query over a partitioned table on several connections",
-		Long: "Answer a query over a partitioned table on several connections: it is split into\n" +
-			"pieces, one for some partitions each, which run in parallel in one snapshot, and their\n" +
-			"results are merged. The answer is the server's own, byte for byte. A query for which\n" +
-			"that isn't certain is sent to the server unsplit: --explain says why. --check compares\n" +
-			"the split answer with the unsplit one.\n\n" +
+		Long: "Answer a query over a partitioned table on several connections. The query is split into\n" +
+			"pieces, each for some of the partitions. The pieces run in parallel in one snapshot, and\n" +
+			"their results are merged. The answer is the server's own, byte for byte. A query for\n" +
+			"which that isn't certain is sent to the server unsplit: --explain says why. --check\n" +
+			"compares the split answer with the unsplit one.\n\n" +
 			"The query is the argument, or comes from --file, or from standard input. Several\n" +
 			"statements, with semicolons between them, are run in turn. Only queries are run, in\n" +
 			"read-only transactions. Ctrl-C ends them on the server.\n\n" +
@@ -76,7 +76,7 @@ func (a queries) queryCommand() *cobra.Command {
 			flags.StringVar(&f.shards, "shards", "", "the declaration `FILE.toml` of a table with [shards], whose nodes are then read directly;\nits target is the default of --target")
 			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (the argument)")
 			flags.BoolVar(&f.explain, "explain", false, "say how the query would be answered, and run nothing (default false)")
-			flags.BoolVar(&f.check, "check", false, "answer it whole and split, compare byte for byte; exit code 1 if they differ (default false)")
+			flags.BoolVar(&f.check, "check", false, "answer the query whole and split, and compare the answers byte for byte; exit code 1 if they differ (default false)")
 		}},
 		{"How it is answered", func(flags *pflag.FlagSet) {
 			cli.IntWithin(flags, &f.options.Parallel, "parallel", 0, 0, 256, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")

@@ -28,8 +28,8 @@ func (a adoptions) removeCommand() *cobra.Command {
 		Use:   "remove FILE.toml",
 		Short: "Stop maintaining a table, and remove everything that is rowmill's",
 		Long: "Stop maintaining a table. It stays with all of its rows, as an ordinary partitioned\n" +
-			"table, or with --plain as a plain one: its rows are copied while programs write to it,\n" +
-			"as by rowmill apply, within the limits below. On SQLite its rows are always copied, in\n" +
+			"table. With --plain it becomes a plain table: as in rowmill apply, the rows are copied\n" +
+			"while programs write, within the limits below. On SQLite the rows are always copied, in\n" +
 			"one transaction. Everything that is rowmill's is removed: the declaration, triggers,\n" +
 			"the views of roll-ups, all records of the table and, with the last table, rowmill's own\n" +
 			"tables. The tables of roll-ups stay, unless --drop-rollups is given.\n\n" +
@@ -44,8 +44,8 @@ func (a adoptions) removeCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
-	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while it is written to (default false)")
-	flags.BoolVar(&f.cancel, "cancel", false, "give up a --plain that was stopped before the tables were swapped (default false)")
+	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while programs write to the table (default false)")
+	flags.BoolVar(&f.cancel, "cancel", false, "give up an unfinished --plain, before the tables are swapped (default false)")
 	flags.BoolVar(&f.rollups, "drop-rollups", false, "drop the tables of roll-ups, too (default false)")
 	f.limits.define(flags)
 	return c

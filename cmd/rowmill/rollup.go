@@ -18,8 +18,8 @@ func (a *app) rollupCommand() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "rollup",
 		Short: "Work on a table's roll-ups",
-		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself, except for rows\n" +
-			"that other programs changed without a note: refresh their range here.",
+		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself, but doesn't notice\n" +
+			"all changes that other programs make to old rows: refresh the range of such rows here.",
 	}, a.rollupRefreshCommand())
 }
 
@@ -35,10 +35,10 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "refresh FILE.toml",
 		Short: "Recompute the roll-ups of a range",
-		Long: "Recompute the roll-ups of a range from the present rows: in each level, every bucket\n" +
-			"that overlaps the range. Levels follow each other, in transactions of about half a\n" +
-			"second. Readers of the live views see correct numbers at any time; inserts don't\n" +
-			"wait. Ctrl-C is safe: computed buckets stay, and the same command continues.\n\n" +
+		Long: "Recompute the roll-ups of a range from the present rows: every bucket that overlaps the\n" +
+			"range, one level after the other, in transactions of about half a second. Readers of the\n" +
+			"live views see correct numbers at any time; inserts don't wait. Ctrl-C is safe: computed\n" +
+			"buckets stay, and the same command continues.\n\n" +
 			"A range whose rows have been dropped is refused: its buckets are sealed. Once\n" +
 			"rowmill restore has brought back all rows of a bucket, it can be computed again.",
 		Example: "  rowmill rollup refresh readings.toml --from 2026-11-20 --to 2026-11-21\n" +

@@ -45,11 +45,11 @@ func (a runner) runCommand() *cobra.Command {
 			"is dropped only after its rows are proven to be in every roll-up and in the archive.\n\n" +
 			"A lock is waited for at most one second and requested again later, so that inserts\n" +
 			"don't queue behind it. Several processes may run for a table: one leads, by a lock in\n" +
-			"the database, and another takes over within seconds when it ends. SIGTERM ends the\n" +
-			"command cleanly; the next one completes the work of one that was killed.\n\n" +
+			"the database, and another takes over within seconds when the leader ends. SIGTERM ends\n" +
+			"the command cleanly. After a kill, the next rowmill run completes the work.\n\n" +
 			"A directory stands for its files *.toml. Added, changed and removed files are noticed\n" +
 			"every --interval. A table that can't be maintained is reported and tried again, and\n" +
-			"delays no other table; with one file, it ends the command.\n\n" +
+			"delays no other table. If only one file is given, the command ends instead.\n\n" +
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
 			"on disk below --ingest-spool, and each row is loaded once. While the database is\n" +

@@ -125,7 +125,7 @@ its earlier options unless a target is given.`),
 			return a.startSandbox(c.Context(), name, o, asJSON)
 		},
 	}
-	c.Flags().StringVar(&of, "target", target.DefaultServer, "what server, with which memory and settings")
+	c.Flags().StringVar(&of, "target", target.DefaultServer, "the server, with its memory and settings, as above")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON (default false)")
 	return c
 }

@@ -35,9 +35,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Serve the MySQL protocol in front of a server",
 		Long: "Serve the MySQL protocol in front of a MariaDB or MySQL server. Each client has a\n" +
 			"connection of its own to the server, with its own user and password, and every\n" +
-			"statement goes to the server unchanged. The exception is a SELECT that can be split:\n" +
-			"once the client's own connection has accepted it, connections of the account of\n" +
-			"--target answer it in pieces, in parallel. SHOW WARNINGS then says so. Queries in\n" +
+			"statement goes to the server unchanged. The exception is a SELECT that can be split.\n" +
+			"Once the client's own connection has accepted it, further connections, with the account\n" +
+			"of --target, answer it in pieces, in parallel. SHOW WARNINGS then says so. Queries in\n" +
 			"transactions are not split.\n\n" +
 			"SIGTERM ends the command: new clients are refused, and statements and transactions\n" +
 			"may continue for 30 s.",
@@ -53,7 +53,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
 	cli.IntWithin(flags, &f.maxConnections, "max-connections", 0, 0, math.MaxInt32, "the most clients; 0 is as many as the server takes")
 	cli.IntWithin(flags, &f.parallel, "parallel", 0, 0, 256, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
-	cli.IntWithin(flags, &f.maxPieces, "max-pieces", 0, 0, 4096, "connections for the pieces of all queries, which wait for them in turn; 0 is\nfour times --parallel")
+	cli.IntWithin(flags, &f.maxPieces, "max-pieces", 0, 0, 4096, "connections for the pieces of all queries together; queries wait for them in turn; 0 is\nfour times --parallel")
 	cli.SizeVar(flags, &f.memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory for merging, of all queries; beyond it the server merges")
 	flags.BoolVar(&f.noRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "don't use cached results of sealed periods (default false)")

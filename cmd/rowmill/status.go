@@ -22,9 +22,9 @@ func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status FILE.toml...",
 		Short: "Show the state of rolling tables, and any action required",
-		Long: "Show the state of rolling tables: periods with state, rows and size, how long inserts\n" +
-			"still have periods, how far roll-ups are computed, changes in progress, the last and\n" +
-			"the next actions, and the progress of an adoption. The command changes nothing.\n\n" +
+		Long: "Show the state of rolling tables: periods with state, rows and size, how long the\n" +
+			"periods created ahead will last, how far roll-ups are computed, changes in progress, the\n" +
+			"last and the next actions, and the progress of an adoption. The command changes nothing.\n\n" +
 			"Exit status 1 means that action is required: problems are listed last, with what\n" +
 			"to try. Exit status 4 means that the state of a table is unknown: its server\n" +
 			"doesn't answer, or it was never applied.",

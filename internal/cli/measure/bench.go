@@ -75,8 +75,8 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 			"speed does not affect only one of them.\n\n" +
 			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
 			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
-			"bounded and 99 of 100 operations finish within --p99. The table continues to grow;\n" +
-			"--keep-rows keeps its size, and then deletes or drops are part of the load.\n" +
+			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
+			"With --keep-rows it keeps its size, and the load includes deletes or dropped periods.\n" +
 			"No trial begins after --time.\n\n" +
 			"On the server, it creates the preset's table, fills it, verifies it and leaves it\n" +
 			"there; if several runs are made, each table is dropped before the next run. An\n" +
@@ -124,7 +124,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
-	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows: of a plain one delete the oldest rows, of a rolling one drop\nthe oldest periods, while inserts run (default keep all)")
+	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows while inserts run: delete the oldest rows of a plain table,\ndrop the oldest periods of a rolling table (default keep all)")
 	cli.IntVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: classic and ibench have queries")
 	flags.Var(cli.CountOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")
 	flags.VarPF(cli.Optional(&s.TablePerWriter, cli.BoolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"

@@ -70,10 +70,10 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 			"  mixed         inserts, while --mix percent of the clients execute select-pk\n" +
 			"Selects look for existing rows. A select that finds too few or too many rows fails\n" +
 			"the run.\n\n" +
-			"On each server it creates the preset's table and fills it, again each time that it\n" +
-			"has grown by a tenth. An existing table is refused, unless --drop-existing is given.\n" +
-			"Private servers and temporary files are removed. Servers that are busy while another\n" +
-			"one is measured are reported.",
+			"On each server it creates the preset's table and fills it. Once the table has grown\n" +
+			"by a tenth, it is created and filled again. An existing table is refused, unless\n" +
+			"--drop-existing is given. Private servers and temporary files are removed. Servers\n" +
+			"that are busy while another server is measured are reported.",
 		Example: "  rowmill bench mixed --target 'sandbox:mariadb?memory=256MB' \\\n" +
 			"      --target 'sandbox:postgres?memory=256MB' --png speed.png --out speed.jsonl\n" +
 			"  rowmill bench mixed --target sqlite: --ops select-pk --clients 1,2 --time 5s",

@@ -21,8 +21,8 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 		Short: "Measure thousands of clients that count in one row, and what helps",
 		Long: "Measure thousands of clients that count in one row: each run reads the count, looks\n" +
 			"whether the user is counted already, and then inserts the user and adds one to the\n" +
-			"count in a transaction. A row's lock is held until the commit has returned, so there\n" +
-			"is a ceiling, which is measured with one client and printed beside the rate. A\n" +
+			"count in a transaction. A row's lock is held until the commit has returned, so the\n" +
+			"rate has a ceiling: it is measured with one client, and printed beside the rate. A\n" +
 			"deadlock or a lock timeout begins the run again. At the end, the count must be the\n" +
 			"number of users and of acknowledged runs. Ways to count:\n" +
 			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
@@ -56,9 +56,9 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
 	cli.IntVar(flags, &hot.Slots, "slots", 32, "rows that way slots spreads the count over, `N`")
-	cli.DurationVar(flags, &hot.Cache, "cache", 0, "how old the count may be that a run reads, such as 5s (default it is read each time)")
+	cli.DurationVar(flags, &hot.Cache, "cache", 0, "maximum age of the count that a run reads, such as 5s (default it is read each time)")
 	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
-	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each `N` times, in turn")
+	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each way with each number of clients `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")

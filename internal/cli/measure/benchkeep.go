@@ -37,14 +37,14 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 			"succeeds.\n\n" +
 			"The table is maintained by rowmill run, in another process or, with --with-run, in\n" +
 			"this one. With --speed 60 the clock runs 60 times as fast, so that hours of periods\n" +
-			"pass in minutes; a keeper in another process reads the clock from the file of\n" +
-			"--clock, by rowmill run --clock. By such a clock, current rows soon exceed their\n" +
-			"retention, and periods are created ahead of the real time. It is therefore refused,\n" +
-			"except on a private server or for a table without rows; use that table for this\n" +
-			"benchmark only.\n\n" +
+			"pass in minutes; a rowmill run in another process reads this clock from the file of\n" +
+			"--clock, by its own --clock. By a fast clock, current rows soon exceed their\n" +
+			"retention, and periods are created ahead of the real time. --speed is therefore\n" +
+			"refused, except on a private server or for a table without rows; use that table for\n" +
+			"this benchmark only.\n\n" +
 			"The table must have been applied. On a private server, or in a temporary file, the\n" +
-			"command applies the declaration. Beside a private server it syncs a file of 4 KiB 20\n" +
-			"times a second: a stall during which that takes as long was caused by the disk.",
+			"command applies the declaration. With a private server, it also syncs a separate file\n" +
+			"of 4 KiB 20 times a second: if a sync takes as long as a stall, the disk caused it.",
 		Example: "  rowmill bench keep readings.toml --rate 5000/s --time 2m\n" +
 			"  rowmill bench keep readings.toml --target 'sandbox:mariadb?memory=64MB' \\\n" +
 			"      --rate 5000/s --time 5m --with-run --speed 120",

@@ -26,8 +26,8 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 		Long: "Measure a sum over 1 to N partitions of a table, GROUP BY the partition, as Shard-Query\n" +
 			"did in 2010: on one connection (serial), split by rowmill query (parallel), and for\n" +
 			"a client of rowmill serve (serve, on MariaDB and MySQL). The ways take turns; each\n" +
-			"reads the table once before it is measured. Every answer is compared with what\n" +
-			"follows from the rows: one that differs in a byte fails the run.\n\n" +
+			"reads the table once before it is measured. Every answer is compared with the known\n" +
+			"sums of the rows: an answer that differs in a byte fails the run.\n\n" +
 			"On the server, it creates the table fact with its partitions, fills it, and leaves it\n" +
 			"there. An existing table is refused, unless --drop-existing is given. Give a private\n" +
 			"server enough memory for the table, or the disk is measured.",

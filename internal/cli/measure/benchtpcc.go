@@ -41,7 +41,7 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	flags := c.Flags()
 	targetVar(flags, &spec)
 	cli.IntVar(flags, &tpcc.Warehouses, "warehouses", 1, "warehouses, `N`")
-	cli.IntVar(flags, &tpcc.Terminals, "terminals", 10, "terminals, `N`, each with a connection and a warehouse that stays")
+	cli.IntVar(flags, &tpcc.Terminals, "terminals", 10, "terminals, `N`, each with a connection, and always with the same warehouse")
 	timeVar(flags, &spec.MaxTime, time.Minute, "measure for this `time`")
 	warmupVar(flags, &spec, "the transactions")
 	flags.BoolVar(&tpcc.Keying, "keying", false, "wait as TPC-C's users do, who type and think: at most 12.86 new orders per minute\nand warehouse, with 10 terminals for each (default false)")

@@ -51,8 +51,8 @@ func CompareCommand(app *cli.App) *cobra.Command {
 		Use:   "compare A.jsonl [B.jsonl]",
 		Short: "Compare two run records at equal row counts, or run both again",
 		Long: "Compare the runs of two run records at equal row counts: the time to the same number\n" +
-			"of rows, rates over tenths of them, latencies, stalls, bytes and CPU time per row. Each\n" +
-			"figure has the ratio B/A. The ratio of the mean rates also has its 95% confidence\n" +
+			"of rows, rates over tenths of the rows, latencies, stalls, bytes and CPU time per row.\n" +
+			"Each figure has the ratio B/A. The ratio of the mean rates also has its 95% confidence\n" +
 			"interval, and a verdict: B is faster, B is slower, or no difference is shown.\n\n" +
 			"Several runs of one configuration, as --repeat makes them, are compared as repeats: the\n" +
 			"first run of A with the first of B, and so on. If a record has several configurations,\n" +

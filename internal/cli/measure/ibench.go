@@ -35,8 +35,8 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"  qr100   range queries by the indexes, while each client inserts 100 rows/s\n" +
 			"  qp100   queries by the primary key, likewise\n" +
 			"  qr500 qp500 qr1000 qp1000   the same at 500 and at 1000 rows/s\n\n" +
-			"Each client has its own table. Beside it, another client deletes and, in the\n" +
-			"query steps, a third one queries. A query step meets its SLA if at least 95% of\n" +
+			"Each client has its own table. A second client deletes from the table and, in the\n" +
+			"query steps, a third one queries it. A query step meets its SLA if at least 95% of\n" +
 			"the rate was inserted.\n\n" +
 			"On the server it creates the tables purchases, or purchases_1 and so on, reads\n" +
 			"them back at the end as a proof, and leaves them there. Existing tables are\n" +

@@ -75,7 +75,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	f.threshold = noThreshold
 	targetVar(flags, s)
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows: see rowmill bench insert --help")
-	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of each run; 0 is none but --time")
+	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of each run; 0 means that only --time ends it")
 	timeVar(flags, &s.MaxTime, defaultCellTime, "end each run after this `time`; 0 is none")
 	flags.StringSliceVar(&l.Methods, "method", nil, "insert methods, `list` of single, multi, prepared, pipeline, load (default those of multi, prepared, load that the engine has)")
 	flags.Var(cli.CountsOf(&l.Batches), "batch", "rows in one transaction, `list`")
@@ -89,7 +89,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
-	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with that of this older record `file` of a matrix (default none)")
+	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with the same cell in this older record `file` of a matrix (default none)")
 	flags.Var(cli.FractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
 	f.out.define(flags, "write the record of all runs to this `file`, replacing it (default none: can't be resumed)", " of what matters", "", "analysis as JSON instead of text")
 	proofVar(flags, s, "don't read the tables back")

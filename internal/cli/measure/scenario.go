@@ -35,10 +35,10 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 			"published, and which shape is expected. Built in are\n" +
 			strings.Join(scenario.Names(), ", ") + "; --list explains them.\n" +
 			"--print prints one, to begin a file of your own.\n\n" +
-			"First, a sample measures bytes per row, so that memory is the scenario's share of the\n" +
-			"final size. Then the runs are made one after the other, each on its own server. If\n" +
-			"--target is not private, its memory is unchanged, and existing tables are refused\n" +
-			"unless --drop-existing is given.\n\n" +
+			"First, the final size of the tables is estimated from a sample, because the scenario\n" +
+			"gives each server a share of this size as memory. Then the runs are made one after the\n" +
+			"other, each on its own server. If --target is not private, its memory is unchanged,\n" +
+			"and existing tables are refused unless --drop-existing is given.\n\n" +
 			"After Ctrl-C, --resume continues.",
 		Example: "  rowmill bench scenario --list\n" +
 			"  rowmill bench scenario ec2-2012 --out ec2.jsonl --html ec2.html\n" +
