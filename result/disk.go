@@ -118,7 +118,7 @@ func (s *Summary) disk(r *Record) *DiskSummary {
 	d.First, d.Last, d.Trend = thirds(r)
 	all := mean(r.Intervals)
 	cpu, known := all[DiskSubmitterCPU]
-	if !known && s.Seconds > 0 { // records of before had it as the client's
+	if !known && s.Seconds > 0 { // older records have fio's CPU time as the client's
 		cpu = s.Client.CPUSeconds / s.Seconds
 	}
 	d.SubmitterCPU = math.Round(1000*cpu) / 1000
@@ -257,7 +257,7 @@ func (r *Record) LastDiskReads() string {
 type diskJob struct {
 	Disk
 	device    string
-	rates     []float64 // over the last third, or the whole
+	rates     []float64 // over the last third of a run, or the whole run
 	latencies []float64 // medians, in microseconds
 }
 

@@ -31,7 +31,7 @@ type Keep struct {
 // KeepStall is a time during which inserts were slow.
 type KeepStall struct {
 	At      time.Time `json:"at"`
-	Seconds float64   `json:"seconds"` // of its longest insert
+	Seconds float64   `json:"seconds"` // how long its longest insert took
 	Inserts int       `json:"inserts"`
 	// During lists what maintenance did at that time.
 	During []string `json:"during"`

@@ -64,7 +64,7 @@ var figureKinds = []struct {
 	of func(r *Record, c Curve) float64
 }{
 	{FigureKind{"mean", "rows/s", "mean rate of the run"}, func(_ *Record, c Curve) float64 {
-		return c.Rows() / c[len(c)-1].Elapsed // NaN without a point
+		return c.Rows() / c[len(c)-1].Elapsed // NaN if the curve has no points
 	}},
 	{FigureKind{"first", "rows/s", "mean rate over the first tenth of its rows"}, ofTenths(func(w []float64) float64 { return w[0] })},
 	{FigureKind{"last", "rows/s", "mean rate over the last tenth of its rows"}, ofTenths(func(w []float64) float64 { return w[len(w)-1] })},

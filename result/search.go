@@ -95,7 +95,7 @@ const (
 	// least clearlyMany: a single stall more or less doesn't change it. Beyond clearlyMany, a trial
 	// ends early.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
-	// StoppedDecided is the Stopped value of such a trial.
+	// StoppedDecided is the value of End.Stopped for a trial that ended early.
 	StoppedDecided = "decided"
 )
 
@@ -361,7 +361,7 @@ func (c *Capacity) warn(runs []*Record) {
 	}
 	batch := max(runs[len(runs)-1].Run.Batch, 1)
 	var late []string
-	var edge *Trial // of the lowest rate that broke
+	var edge *Trial // the trial of the lowest rate that broke
 	few := int64(math.MaxInt64)
 	for i := range c.Trials {
 		t := &c.Trials[i]

@@ -36,8 +36,8 @@ type Steadiness struct {
 	// Seconds is the time judged. The other times are parts of it, and may overlap.
 	Seconds      float64 `json:"seconds"`
 	BelowSeconds float64 `json:"below_seconds"`
-	SlowSeconds  float64 `json:"slow_seconds"` // below the rate
-	LateSeconds  float64 `json:"late_seconds"` // above the p99 limit
+	SlowSeconds  float64 `json:"slow_seconds"` // time below the rate
+	LateSeconds  float64 `json:"late_seconds"` // time above the p99 limit
 	BelowShare   float64 `json:"below_share"`
 	// Stretches is the number of stretches below target.
 	Stretches int      `json:"stretches"`
@@ -136,7 +136,7 @@ func (r *Record) Steadiness() *Steadiness {
 			s.LateSeconds += j.Seconds
 		}
 		if j.response.Count > 0 {
-			_ = merged.Add(j.response) // damaged ones appear in the summary's warnings
+			_ = merged.Add(j.response) // damaged histograms appear in the summary's warnings
 		}
 		if j.below() {
 			s.BelowSeconds += j.Seconds

@@ -210,7 +210,7 @@ func (r *Record) most(names ...string) (most float64) {
 // Buckets counts the run's operations by response time, for each operation. The time counts from
 // the intended start if a rate was requested; else it is the service time.
 func (r *Record) Buckets() map[string][]int64 {
-	mergers, _ := r.distributions(func(iv *Interval) map[string]Histogram { // Summary warns about damaged ones
+	mergers, _ := r.distributions(func(iv *Interval) map[string]Histogram { // Summary warns about damaged histograms
 		timed := maps.Clone(iv.Latency)
 		for op := range timed {
 			if from, ok := iv.Response[op]; ok {

@@ -27,7 +27,7 @@ type applyFlags struct {
 	limits       limitFlags
 	// postpone is a file, and window the times of a day, that delay the swap of tables.
 	postpone, window string
-	pause            time.Duration // of an adoption that another rowmill apply runs; nothing else is done
+	pause            time.Duration // how long to pause an adoption that another rowmill apply runs; nothing else is done
 }
 
 func (a *app) applyCommand() *cobra.Command {

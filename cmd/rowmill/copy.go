@@ -161,7 +161,7 @@ func (a copies) copySend(ctx context.Context, source string, hosts []string, f c
 		if err != nil {
 			return err
 		}
-		defer lock.Close() // it has no bytes
+		defer lock.Close() // closing an empty file can't lose data
 		if dir, err = a.copyBackup(ctx, source, stage, lock); err != nil {
 			return cli.Stopped(ctx, err, "")
 		}
@@ -194,7 +194,7 @@ func copyStage(source string, f copyFlags) (string, error) {
 	case err == nil:
 		return filepath.Abs(filepath.Join(cmp.Or(f.stage, sandbox.DefaultRoot), fmt.Sprintf("copy-%x", sha256.Sum256([]byte(source)))[:13]))
 	case strings.Contains(source, "://"):
-		return "", err // without the text, which may have a password
+		return "", err // without the URL, which may have a password
 	}
 	if info, missing := os.Stat(source); missing != nil || !info.IsDir() {
 		return "", cli.Usagef("a directory, or a URL such as sqlite:PATH", "%s is not a directory, and no URL of a server: %w", source, err)
@@ -337,7 +337,7 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 	if err != nil {
 		return cli.Stopped(ctx, err, "the same command, which continues")
 	}
-	if res.Earlier { // a server may use it
+	if res.Earlier { // a server may use the copy already
 		a.Say(dir + " has this copy from an earlier run, and is left as it is")
 		return a.printCopy(res, f)
 	}

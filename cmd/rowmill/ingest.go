@@ -60,7 +60,7 @@ func (f *ingestFlags) check(once bool) error {
 	if !monitor.IsLoopback(f.addr) && !f.insecure && (f.tokenFile == "" || f.cert == "") {
 		return cli.Usagef("--ingest-token-file, --ingest-cert and --ingest-key; or --ingest-insecure, behind a proxy that has both", "--ingest %s: other hosts can reach it, and it lacks a token or HTTPS", f.addr)
 	}
-	const most = 60 << 20 // less than a record of the spool can hold
+	const most = 60 << 20 // a record of the spool holds a little more
 	if f.bodyBytes > most {
 		return cli.Usagef("--ingest-body 32MiB", "--ingest-body: want at most %s", figure.Bytes(int64(most)))
 	}

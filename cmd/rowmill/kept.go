@@ -25,7 +25,7 @@ type keptFlags struct {
 func (f *keptFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; of a table with [shards] also the name of one node")
 	flags.StringVar(&f.clock, "clock", "", "read the current time from this `FILE`, as 2026-03-29T01:00:00Z, again and again; for tests")
-	_ = flags.MarkHidden("clock") // the flag was defined on the line before
+	_ = flags.MarkHidden("clock") // no error: the line above defines the flag
 }
 
 func (f *keptFlags) check() error {
@@ -87,7 +87,7 @@ func (a *app) printGrants(err error) {
 				a.needs = append(a.needs, statements...)
 			}
 		}
-		if len(a.needs) > 0 { // else the hint is all that is known
+		if len(a.needs) > 0 { // else only the error's hint is shown
 			a.LogLine("rowmill " + a.Args[0] + " needs:\n" + strings.Join(a.needs, ";\n") + ";")
 		}
 	})

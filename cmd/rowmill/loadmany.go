@@ -54,7 +54,7 @@ func (f *loadFlags) badPath(source, table string) string {
 			path = filepath.Base(source)
 		}
 	}
-	if f.node != "" { // each node has rows of its own that can't be loaded
+	if f.node != "" { // each node has its own rows that can't be loaded
 		path += "." + f.node
 	}
 	return path + end

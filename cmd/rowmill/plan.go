@@ -125,7 +125,7 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 		if !in.Recorded(recs, f.record) {
 			return errNoInserts(f.record)
 		}
-		if f.rate > 0 { // the record says what can be promised
+		if f.rate > 0 { // --rate stays the rate; the record says what can be promised
 			in.Rate = given
 		}
 	}
@@ -258,7 +258,7 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 	if err != nil {
 		return err
 	}
-	at := m.At(16<<10, 1) // usual pages, of which one client reads one at a time
+	at := m.At(16<<10, 1) // usual pages; one client reads one page at a time
 	in.Reads = sizing.Figure{Value: at.PerSecond, From: fmt.Sprintf("%s: random reads of %s at queue depth %d", file, figure.Bytes(at.BlockBytes), at.Depth)}
 	return nil
 }

@@ -181,7 +181,7 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	}
 	defer func() {
 		if granter, ok := t.DB.(engine.Granter); ok && errors.Is(err, engine.ErrDenied) {
-			a.needs, _ = granter.Grants(ctx, nil, []engine.Right{{Privileges: "SELECT, CREATE TEMPORARY TABLES"}}) // or the hint is all that is known
+			a.needs, _ = granter.Grants(ctx, nil, []engine.Right{{Privileges: "SELECT, CREATE TEMPORARY TABLES"}}) // on an error, only the hint is shown
 		}
 		err = errors.Join(err, t.Close())
 	}()

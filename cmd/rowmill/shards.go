@@ -51,7 +51,7 @@ func (a *app) sayEventOf(node string) func(maintain.Event) {
 
 // A unit is a table on one server that rowmill run keeps.
 type unit struct {
-	node string // "" unless it is one of several
+	node string // the node's name; "" if the table has only one server
 	open func(context.Context) (*declared.Table, error)
 }
 
@@ -122,7 +122,7 @@ func (a loads) loadShards(ctx context.Context, sources []string, f loadFlags, d 
 			}
 		}
 		if f.list {
-			load() // in order
+			load() // one node after the other
 		} else {
 			all.Go(load)
 		}

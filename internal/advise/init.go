@@ -123,7 +123,7 @@ func Propose(ctx context.Context, db engine.Definer, o Options) (*Proposal, erro
 	if err != nil {
 		return fail(err)
 	}
-	for _, w := range declared.Warnings { // each with its place
+	for _, w := range declared.Warnings { // each warning begins with its place in the file
 		if _, text, ok := strings.Cut(w, ": "); ok {
 			w = text
 		}
@@ -248,7 +248,7 @@ func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidat
 	if len(bounds.values) == 0 {
 		return nil
 	}
-	bounds.values = bounds.values[len(bounds.values)-1:] // the first may be of what has no time
+	bounds.values = bounds.values[len(bounds.values)-1:] // the first bound may be that of a partition for rows without a time
 	if unit := bounds.unit(r.Now()); epochs[unit] > 0 {
 		c.Unit, c.Reasons = unit, append(c.Reasons, "the bounds of its partitions are times since 1970 in "+unit)
 	}
@@ -363,7 +363,7 @@ const alike = 0.1
 // present proposes the length of the newest existing partition as the period.
 func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis, p *Proposal) error {
 	t.Definition = r.definition
-	t.Grid, _ = rolling.Parse("1d") // the bounds are read on the axis of times, whatever the grid
+	t.Grid, _ = rolling.Parse("1d") // any grid will do: only the axis, time, matters for reading bounds
 	if axis == rolling.Sequence {
 		t.Grid, _ = rolling.Parse("1000 rows")
 	}
@@ -373,7 +373,7 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 		return err
 	}
 	b := t.Grid.Bounds()
-	if len(parts) > 1 && !r.db.Capabilities().Gaps { // the first one has no lower bound
+	if len(parts) > 1 && !r.db.Capabilities().Gaps { // the first partition has no lower bound
 		parts = parts[1:]
 	}
 	parts = slices.DeleteFunc(parts, func(x rolling.Partition) bool { return x.From <= b.From || x.To >= b.To })
@@ -387,7 +387,7 @@ func (r *reader) present(ctx context.Context, t *engine.Table, axis rolling.Axis
 		return nil
 	}
 	length := rolling.Instant(last.To).Sub(rolling.Instant(last.From))
-	every := length.Round(time.Second).String() // one of its own
+	every := length.Round(time.Second).String() // a length that may be none of the usual ones
 	for _, unit := range []struct {
 		name string
 		time.Duration

@@ -122,6 +122,6 @@ func long(text string) string {
 	if !strings.Contains(text, "'''") && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }) {
 		return "'''\n" + text + onlyIf(strings.HasSuffix(text, "'"), "\n") + "'''"
 	}
-	quoted, _ := json.Marshal(text) // a string in JSON is one in TOML; no string fails
+	quoted, _ := json.Marshal(text) // a JSON string is also a TOML string; a string never fails
 	return string(quoted)
 }

@@ -24,7 +24,7 @@ const sampledRows = 2000
 // Conditions on the values of a time column.
 const (
 	earliest = 946684800 // 2000-01-01: integers before it are no times
-	follows  = 0.9       // of the rows, above which a column grows with the order in which rows are stored
+	follows  = 0.9       // share of ascending pairs: from it on, a column follows the order in which rows are stored
 )
 
 // A Candidate is a column by which a table may roll, with the reasons for it.
@@ -42,11 +42,11 @@ type Candidate struct {
 // A sampled is a column with the values of some rows.
 type sampled struct {
 	engine.SchemaColumn
-	values       []float64 // microseconds of times, and integers; NaN for NULL and what is no time
+	values       []float64 // times in microseconds, or integers; NaN for NULL and for anything else
 	nulls, wrong int
-	distinct     map[string]bool // nil once there are too many
-	sevens       int             // UUIDs of version 7
-	fours        int             // and of version 4
+	distinct     map[string]bool // the different values; nil if there are more than mostDistinct
+	sevens       int             // number of UUIDs of version 7
+	fours        int             // number of UUIDs of version 4
 }
 
 // mostDistinct is the maximum number of different values in a column by which a roll-up groups.
@@ -121,7 +121,7 @@ var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 // unit does that.
 func (c *sampled) unit(now time.Time) string {
 	lo, hi := c.bounds()
-	for name, n := range perSecond { // of which at most one fits
+	for name, n := range perSecond { // at most one unit fits
 		if lo >= earliest*n && hi <= float64(now.AddDate(10, 0, 0).Unix())*n {
 			return name
 		}

@@ -20,7 +20,7 @@ type App struct {
 	Stdout  *Results
 	Stderr  io.Writer
 	Args    []string // the command line, without the program's name
-	Version string   // of rowmill
+	Version string   // rowmill's version
 
 	// mu is held while a line of the log is written.
 	mu sync.Mutex

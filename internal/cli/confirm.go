@@ -30,7 +30,7 @@ func (a *App) ask(ctx context.Context, in *bufio.Reader, plan string, yes bool) 
 	}
 	fmt.Fprint(a.Stderr, "Continue? [y/N] ")
 	answer, err := textfile.Await(ctx, func() (string, error) { return in.ReadString('\n') })
-	if err != nil { // the user did not end the line
+	if err != nil { // the user ended the input without a newline
 		fmt.Fprintln(a.Stderr)
 	}
 	switch answer = strings.ToLower(strings.TrimSpace(answer)); {

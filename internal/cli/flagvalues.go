@@ -187,7 +187,7 @@ func SizeVar(flags *pflag.FlagSet, n *int64, name, value string, least int64, us
 		return nil
 	}, func() string { return text }, "string"}
 	if value != "" {
-		_ = v.set(value) // the default is valid
+		_ = v.set(value) // no error: the default is valid
 	}
 	flags.Var(v, name, usage)
 }

@@ -35,7 +35,7 @@ const (
 // IsTerminal reports whether w is a terminal on which a View can be drawn.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(term.File)
-	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" // that can't move its cursor
+	return ok && term.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" // a dumb terminal can't move its cursor
 }
 
 // A View shows the runs of one command on a terminal. Its methods may be called from any
@@ -134,7 +134,7 @@ func (v *View) Close() {
 
 // kill ends the program without its last frame, and restores the terminal.
 func (v *View) kill() {
-	go v.program.Kill() // waits for the terminal
+	go v.program.Kill() // Kill waits for the terminal
 	select {
 	case <-v.ended:
 	case <-time.After(killTimeout):

@@ -11,7 +11,7 @@ const curvePoints = 4096
 
 // A point of a run's curve holds the rows that one or several intervals added.
 type point struct {
-	rows    int64 // at the end
+	rows    int64 // the run's rows at the end of the point
 	newRows int64
 	seconds float64
 }
@@ -40,7 +40,7 @@ func (r *run) add(iv result.Interval) {
 		return
 	}
 	if r.curve = append(r.curve, p); len(r.curve) == curvePoints {
-		for i := range curvePoints / 2 { // neighbours are merged
+		for i := range curvePoints / 2 { // merge neighbours, to halve the points
 			r.curve[i] = r.curve[2*i].to(r.curve[2*i+1])
 		}
 		r.curve = r.curve[:curvePoints/2]

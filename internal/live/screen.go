@@ -104,7 +104,7 @@ var (
 
 // chart draws the runs' rates against their rows: a legend, the plot, and an axis with numbers.
 func (s *screen) chart(lines int) string {
-	n := s.width - 10 // numbers on both sides
+	n := s.width - 10 // the numbers left and right take 10 columns
 	rows, runs := 1.0, lastOf(s.runs, len(lineColors))
 	for _, r := range runs {
 		rows = max(rows, float64(r.last.Rows))

@@ -44,7 +44,7 @@ type Fleet struct {
 	counted *counted
 
 	mu   sync.Mutex
-	each map[string]*Monitor // of the tables that were asked for
+	each map[string]*Monitor // the Monitors of tables that were requested, by name
 }
 
 // Delays returns how far each replica is behind, by its name. It is a prometheus.Collector.
@@ -147,7 +147,7 @@ type standing struct {
 	Target          string               `json:"target,omitempty"`
 	Leader          bool                 `json:"leader"` // this process keeps it
 	HeadroomSeconds *float64             `json:"headroom_seconds,omitempty"`
-	Paused          map[string]time.Time `json:"paused,omitempty"` // until when, by policy
+	Paused          map[string]time.Time `json:"paused,omitempty"` // when each paused policy's pause ends
 	Failures        map[string]int       `json:"failures,omitempty"`
 	Error           string               `json:"error,omitempty"`
 }
@@ -242,7 +242,7 @@ func (f fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 	set("build_info", "Always 1; the labels say what runs.", 1, "version", f.version, "goversion", runtime.Version())
 	members := f.members()
 	set("tables", "Tables that this process is to keep.", float64(len(members)))
-	seen := map[string]bool{} // a name twice would invalidate the whole scrape
+	seen := map[string]bool{} // a duplicate name would invalidate the whole scrape
 	for _, m := range members {
 		if seen[m.Name] {
 			continue

@@ -51,7 +51,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 		if before, known := h.rows[p.Name]; known {
 			delta += p.Rows - before
 		} else if h.rows != nil {
-			delta += p.Rows // created since
+			delta += p.Rows // the period was created since the previous look
 		}
 	}
 	n := len(h.points)
@@ -59,7 +59,7 @@ func (h *history) add(at time.Time, s *maintain.Status) {
 	case n == 0:
 		h.points = append(h.points, point{at, 0})
 	case at.Sub(h.points[n-1].at) < minGap && n > 1:
-		return // the next look is compared with the same row counts
+		return // h.rows stays: the next look is compared with these row counts
 	default:
 		h.points = append(h.points, point{at, h.points[n-1].rows + delta})
 	}

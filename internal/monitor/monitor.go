@@ -60,7 +60,7 @@ type Monitor struct {
 	counted *counted
 
 	mu      sync.Mutex
-	flight  chan struct{} // closed when the current look is done; nil without one
+	flight  chan struct{} // closed when the look in progress is done; nil if none is in progress
 	last    look
 	good    look // the last successful one
 	history history

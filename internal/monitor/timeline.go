@@ -17,7 +17,7 @@ import (
 const (
 	wide       = 1000.0
 	tall       = 90.0
-	leastTall  = 6.0 // of a nearly empty period
+	leastTall  = 6.0 // the height of a nearly empty period
 	leastWide  = 0.6
 	gapBetween = 0.8
 	// drawn is the maximum number of bars: more bars are indistinguishable, and slow.
@@ -174,12 +174,12 @@ func round(v float64) float64 { return math.Round(v*100) / 100 }
 
 // A chart shows the rate of inserts over the last minutes.
 type chart struct {
-	Points  string // of the line
+	Points  string // the points of the line
 	Area    string
 	Columns []column
 	Top     float64 // rows per second at the upper edge
 	Now     float64
-	Over    string // the time that it covers
+	Over    string // the length of time that the chart covers
 	Wide    float64
 	Tall    float64
 }

@@ -27,7 +27,7 @@ const ComparisonFormat = "rowmill.comparison/3"
 // changed is at most 5%. Configurations are judged by the intervals of their ratios.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
-	A      string `json:"a"`      // the files
+	A      string `json:"a"`      // the names of the files
 	B      string `json:"b"`
 	// Cells are the cells that both records have, the largest loss first.
 	Cells []CellChange `json:"cells"`
@@ -46,8 +46,8 @@ type Comparison struct {
 	// Unpaired lists the cells and runs left out, with the reason.
 	Unpaired []string `json:"unpaired"`
 
-	names    []string // the shortest of the files that differ
-	detailed bool     // configurations, each with a chart and a table of figures
+	names    []string // the shortest names that distinguish the files
+	detailed bool     // configurations are compared, each with a chart and a table of figures
 }
 
 // A CellChange compares one figure, in Unit, between the cell Name in B and the cell Against in A.
@@ -176,7 +176,7 @@ func compareCells(a, b gridSide) (*Comparison, error) {
 		Cells: []CellChange{}, Flags: []Flag{}, Unpaired: []string{}}
 	pooled := statistics.SumOfSquares{SS: a.noise.SS + b.noise.SS, DF: a.noise.DF + b.noise.DF}
 	if c.detailed {
-		pooled = statistics.SumOfSquares{} // intervals judge
+		pooled = statistics.SumOfSquares{} // configurations are judged by the intervals of their ratios
 	}
 	c.Freedom, c.NoiseRatio = pooled.DF, statistics.Known(math.Exp(math.Sqrt(pooled.Variance())))
 	var all [][2]*result.Record

@@ -99,7 +99,7 @@ func intervalSheet(recs []result.Record) *document.Table {
 			if of, _, _ := strings.Cut(c.Unit, "/"); strings.HasSuffix(c.Name, "_"+of) {
 				unit = unit[1+len(of):]
 			}
-			if unit != "_" && !strings.HasSuffix(c.Name, "_us") { // which is the unit, of microseconds
+			if unit != "_" && !strings.HasSuffix(c.Name, "_us") { // the name already ends in its unit
 				units[c.Name] = unit
 			}
 		}

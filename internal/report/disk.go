@@ -37,7 +37,7 @@ func disks(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "requests", "depth", "operation")
 	p.doubling = true
 	if slices.ContainsFunc(recs, func(r result.Record) bool { return r.Run.Disk.WritePercent == 0 }) {
-		p.factors[2].Levels = []string{"reads"} // before the filling's writes
+		p.factors[2].Levels = []string{"reads"} // the first line is that of reads, though the filling writes first
 	}
 	disk := func(of func(d *result.DiskSummary) float64) func(v *view) float64 {
 		return func(v *view) float64 { return nonzero(of(v.sum.Disk)) }
@@ -141,7 +141,7 @@ func diskDoubts(p *projection) (out []document.Note) {
 			most[key] = max(most[key], d.BytesPerSecond)
 		}
 	}
-	who := map[string][]string{} // by doubt, with its figures
+	who := map[string][]string{} // the jobs by doubt, with the doubtful figures
 	crowded := false
 	for i := range p.vs {
 		d, name := p.vs[i].sum.Disk, p.vs[i].sum.Name

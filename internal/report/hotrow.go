@@ -129,7 +129,7 @@ func (s *panel) ceiling(way string) string {
 	switch {
 	case c == nil || math.IsNaN(c.middle(1)) && math.IsNaN(c.middle(4)):
 		return ""
-	case math.IsNaN(c.middle(1)): // no row is shared, or nothing stored
+	case math.IsNaN(c.middle(1)): // no row is shared, or nothing is stored
 		return document.AsSentence(fmt.Sprintf("%s has no lock as its ceiling; at what a run cost, the cores of this machine allow %s runs/s with %s", way, figure(c.middle(4)), clients))
 	}
 	rate, ceiling, allowed, retries := c.middle(0), c.middle(1), c.middle(4), c.middle(6)

@@ -46,7 +46,7 @@ type Matrix struct {
 	Recommended []Recommendation `json:"recommended"`
 	Baseline    *Comparison      `json:"baseline,omitempty"`
 
-	*projection // of one run for each repeat of a cell, with the levels that complete runs have
+	*projection // has one run for each repeat of a cell, and the levels of complete runs
 	run         *result.Run
 	noise       statistics.SumOfSquares
 	varied      []int // factors with several levels among the cells with a rate
@@ -394,7 +394,7 @@ func (m *Matrix) recommend() {
 // alike reports whether the difference between two cells may be noise.
 func (m *Matrix) alike(a, b *gridCell) bool {
 	n := 1/float64(len(a.counted())) + 1/float64(len(b.counted()))
-	return math.Abs(math.Log(a.middle(0)/b.middle(0))) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false without noise
+	return math.Abs(math.Log(a.middle(0)/b.middle(0))) < statistics.Student975(m.noise.DF)*math.Sqrt(m.noise.Variance()*n) // false if the noise is unknown
 }
 
 // verdicts describes in sentences which choices matter, and which are recommended.
@@ -473,7 +473,7 @@ func (e *Effect) text() string {
 func (r *Recommendation) text(several bool) string {
 	s := "Recommended"
 	if several {
-		n, _ := strconv.Atoi(r.Indexes) // the level of a factor of numbers
+		n, _ := strconv.Atoi(r.Indexes) // the levels of this factor are numbers
 		s += " with " + plural(n, "index", "indexes")
 	}
 	s += fmt.Sprintf(": %s, %s.", r.Cell, rowsRate(r.Rate))

@@ -254,7 +254,7 @@ type panel struct {
 	name     string
 	measures []measure
 	axisName string
-	axis     []string // the levels that it has
+	axis     []string // the levels that the section has
 	lines    []string
 }
 
@@ -610,7 +610,7 @@ func (p *projection) unlike() (out []string) {
 				out = append(out, who+f.Text)
 			case !slices.Contains(serverFlags, f.Kind), !same && f.Kind == "server", !same && f.What != "" && f.Kind != "machine":
 				// Settings of other engines have different names.
-			case f.Kind == "settings" && strings.Contains(x.Run.Target+y.Run.Target, f.What+"="): // on purpose
+			case f.Kind == "settings" && strings.Contains(x.Run.Target+y.Run.Target, f.What+"="): // the target sets it: the difference is on purpose
 			case !f.of(p.contenders[0].Setting) && !f.of(p.contenders[n].Setting):
 				out = append(out, who+f.Text)
 			}

@@ -45,7 +45,7 @@ func ratePicture(vs []view, opts document.PNGOptions) *document.Picture {
 		if v.tooShort() != "" {
 			c.Lines[at].End = []string{short(v.sum.RowsPerSecond) + " rows/s", "on average"}
 		}
-		if len(leaders(vs)) > document.MostKnees { // a line each, or they would be far from their runs
+		if len(leaders(vs)) > document.MostKnees { // one line of text for each run, or the texts would be far from their runs
 			c.Lines[at].Name, c.Lines[at].End = v.label+" "+short(v.sum.Rate.Last), []string{}
 		}
 		if k := v.sum.Knee; k != nil && len(leaders(vs)) <= document.MostKnees {

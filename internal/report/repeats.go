@@ -41,7 +41,7 @@ func runsOf(recs []result.Record) (out [][]*result.Record) {
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
-		keep = 0 // derived from a period that is measured again for each repeat
+		keep = 0 // it follows from the period, which is measured again for each repeat
 	}
 	return fmt.Sprintf("%#v", []any{r.Workload, r.Preset, r.Layout, r.Method, r.Side, r.Engine, r.ServerVersion, r.Storage, r.Durability,
 		r.CacheBytes, r.Rows, r.Writers, r.Batch, r.Indexes, keep, r.Rate, r.MaxTimeSeconds, r.KillServerSeconds,

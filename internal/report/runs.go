@@ -162,7 +162,7 @@ func views(recs []result.Record) []view {
 		r := &recs[i]
 		out[i] = view{rec: r, sum: r.Summary(), curve: r.Curve(), loop: r.OpenLoop(), stalled: r.Stalls(), label: names[i]}
 		if r.Run.Step != nil && (r.Run.Rate > 0 || out[i].sum.Rate.Flatness >= 0.5) || out[i].tooShort() != "" {
-			out[i].sum.Knee = nil // a short run or a step at a fixed rate has no meaningful one, and a stall of a step is none
+			out[i].sum.Knee = nil // a short run or a step at a fixed rate has no meaningful knee, and a stall of a step is no knee
 		}
 	}
 	bundles(out, recs)
@@ -336,7 +336,7 @@ func (v *view) tooShort() string {
 // unknown.
 func (v *view) inCache() string {
 	z, cache := v.sum.SizeBytes, v.rec.Run.CacheBytes
-	if z == nil || cache <= 0 || z.Data+z.Index > cache || v.sum.Knee != nil { // the server's sizes lag behind a knee
+	if z == nil || cache <= 0 || z.Data+z.Index > cache || v.sum.Knee != nil { // a knee shows that the table outgrew the cache, though the server's sizes lag behind
 		return ""
 	}
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))

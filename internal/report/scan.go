@@ -96,7 +96,7 @@ func (s *panel) scanned(r *result.Run) (out []string) {
 		}
 		out = append(out, text+".")
 		cost := s.change(fewest, way)
-		var longer []float64 // in each round: machines change their speed from one round to the next
+		var longer []float64 // one difference per round, because a machine's speed changes between rounds
 		for _, v := range cost.Repeats {
 			longer = append(longer, *v.B-*v.A)
 		}

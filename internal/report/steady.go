@@ -347,8 +347,8 @@ func steadyPanels(ss []steadyView, elapsed bool) (out document.Charts) {
 	}
 	for _, p := range []struct {
 		title, note, unit string
-		target, least     float64  // a level to draw, 0 for none, and the least upper end of the axis
-		figures           []string // the second is dashed
+		target, least     float64  // a level to draw (0: none), and the least upper end of the axis
+		figures           []string // the second figure is dashed
 	}{
 		{"rate, rows/s", "", "rows/s", target(func(s *result.Steadiness) float64 { return s.Asked }), ss[0].s.Asked * 1.2, []string{"rate"}},
 		{"latency from when inserts were due", "p99, dashed p50", "microseconds",

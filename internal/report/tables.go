@@ -165,7 +165,7 @@ func laterTable(p *projection) *document.Table {
 			case result.TablesRestarted:
 				row[0], row[1] = brief(c.Seconds), bytes(c.PSSBytes)
 			case result.TablesOpened:
-				if c.Opened == p.recs[i].Run.Tables.Objects() { // the run may have ended before
+				if c.Opened == p.recs[i].Run.Tables.Objects() { // a run may have ended before it opened all
 					row[2] = bytes(c.PSSBytes)
 				}
 			case result.TablesReopened:

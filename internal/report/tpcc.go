@@ -49,7 +49,7 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 	for i := range recs {
 		p.run(i, result.NewOrder, strconv.Itoa(tpccNodes(recs[i].Run.TPCC)), lines[i])
 	}
-	p.doubling = true // whole numbers of nodes alone are on the axis
+	p.doubling = true // the axis then has only whole numbers of nodes
 	p.verdict = func(*panel) []string { return p.tpccSentences() }
 	p.text = func(*panel) string {
 		return strings.TrimSpace(onlyIf(len(p.factors[1].Levels) > 1, "Perfect is the rate of the run with the fewest nodes, by node. ") + onlyIf(crossing, "The warehouses are divided among the nodes: "+

@@ -20,7 +20,7 @@ import (
 type cellFlags struct {
 	spec  experiment.Spec
 	cells experiment.CellsSpec
-	time  experiment.Duration // of a cell
+	time  experiment.Duration // the time for which a cell is measured
 	out   benchOutputs
 }
 

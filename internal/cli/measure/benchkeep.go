@@ -98,7 +98,7 @@ func (a benchmarks) openSpecTable(ctx context.Context, s *experiment.Spec) (*mai
 }
 
 func (a benchmarks) reportKeep(f reportFlags, recs []result.Record) error {
-	rec := &recs[len(recs)-1] // before it, the inserts without maintenance
+	rec := &recs[len(recs)-1] // the runs before it had no maintenance
 	if rec.End == nil {
 		return nil
 	}

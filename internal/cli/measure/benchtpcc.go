@@ -52,6 +52,6 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	out.define(flags, newRecord, " of rates and response times", "", "results as JSON instead of text")
 	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
 	flags.Float64Var(&tpcc.Scale, "scale", 0, "load this share of a warehouse's rows, for tests (default all)")
-	_ = flags.MarkHidden("scale") // the flag exists
+	_ = flags.MarkHidden("scale") // no error: the flag exists
 	return c
 }

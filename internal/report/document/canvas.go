@@ -352,7 +352,7 @@ func colourOf(paint string, faint bool) color.Color {
 	if n, err := strconv.Atoi(paint[1:]); !ok && err == nil {
 		hex = Palette[n].Light
 	}
-	n, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24) // all are constants
+	n, _ := strconv.ParseUint(strings.TrimPrefix(hex, "#"), 16, 24) // no error: all colours are constants
 	out := color.NRGBA{uint8(n >> 16), uint8(n >> 8), uint8(n), 0xff}
 	if faint {
 		out.A = 0x59

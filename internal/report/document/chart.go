@@ -115,11 +115,11 @@ const (
 	nameRoom    = 18
 	labelSize   = 13
 	LabelRow    = 17
-	labelColumn = 90 // of "500 µs" in the larger text of phones
-	MostKnees   = 4  // labels of more would cover each other
+	labelColumn = 90 // room for "500 µs" in the larger text of phones
+	MostKnees   = 4  // labels of more knees would cover each other
 	kneeRadius  = 5
 	aboveAxis   = 4    // between a line's label and the axis
-	widerFonts  = 1.25 // the width of browsers' fonts by that of the measured font
+	widerFonts  = 1.25 // browsers' fonts are wider than the measured font, by up to this factor
 )
 
 // A plotArea is the place of a chart's data.
@@ -204,7 +204,7 @@ func (s Scale) span(lo, hi float64, ticks int, inFigures bool) Scale {
 		s.From, s.To = lo-(hi-lo)*s.Margin, hi+(hi-lo)*s.Margin
 	}
 	if s.To <= s.From {
-		if s.Ticks == nil && !inFigures { // a single place
+		if s.Ticks == nil && !inFigures { // all data are at one place
 			s.Ticks = []Tick{{s.From, figure.Short(s.From)}}
 		}
 		s.From, s.To = s.From-0.5, s.To+0.5

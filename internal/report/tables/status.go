@@ -59,7 +59,7 @@ func statusHead(t *document.TextWriter, s *maintain.Status) {
 	case s.Node != "":
 		node = "node " + s.Node + ": "
 	}
-	if s.Engine == "" { // it can't be reached
+	if s.Engine == "" { // the server can't be reached
 		t.Wrapped("", "  ", fmt.Sprintf("%s%s on %s", node, s.Table, s.Target))
 		return
 	}
