@@ -425,8 +425,8 @@ type Latency struct {
 type Verified struct {
 	Expected int64 `json:"expected"`
 	Found    int64 `json:"found"`
-	// Lost counts the expected rows that a killed server lost and may lose by its settings. In a
-	// sound table Found and Lost add up to Expected.
+	// Lost counts the expected rows that a killed server lost, as its settings permit. In a sound
+	// table Found and Lost add up to Expected.
 	Lost int64 `json:"lost,omitempty"`
 	// Checksum is true if the rows are those sent, except for those lost.
 	Checksum bool `json:"checksum"`
