@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// CacheBytes limits the memory of all cached partials, mostPartial that of one period's rows.
+// CacheBytes limits the memory of all cached partial results, mostPartial the rows of one period.
 const (
 	CacheBytes  = 64 << 20
 	mostPartial = CacheBytes / 16
@@ -25,8 +25,8 @@ const (
 
 // CacheStats are the figures of the cache of partials since the Runner was made.
 type CacheStats struct {
-	// Hits is the number of periods that were found in the cache, Misses of those that were not,
-	// although they could have been.
+	// Hits is the number of periods that were found in the cache. Misses is the number of periods
+	// that were not, although they can be cached.
 	Hits, Misses int64
 	// Periods and Bytes are the size of the cache.
 	Periods int
@@ -159,8 +159,8 @@ func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 type caching struct {
 	cache *cache
 	query [sha256.Size]byte
-	// before has the versions of partitions before the snapshot, versions those of sealed periods in
-	// it; both by partition.
+	// before has, by partition, the versions read before the snapshot. versions has those read in
+	// the snapshot, of sealed periods only.
 	before, versions map[string]string
 	// rows has the cached rows of pieces, by piece. store has the partitions whose rows are to be
 	// cached, by piece.
@@ -168,7 +168,7 @@ type caching struct {
 	store map[int]string
 }
 
-// caching returns nil if the plan's partials can't be cached, which the report then says.
+// caching returns nil if the plan's partial results can't be cached: the report then says why.
 func (r *Runner) caching(p *plan.Plan, report *Report) *caching {
 	text, why := r.uncached(p)
 	if report.Uncached = why; why != "" {
@@ -204,9 +204,9 @@ func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.
 	return err
 }
 
-// settle finds, in the snapshot of a session, the versions of sealed periods. A period has none if
-// DDL has replaced its partition, or if a change of its rows is noted that maintenance has not
-// consumed yet. To consume a note changes the seal, in the same transaction, and so the version.
+// settle finds the versions of sealed periods in the snapshot of a session. A period gets none if
+// DDL has replaced its partition, or if a note says that its rows have changed. When maintenance
+// consumes the note, it changes the seal in the same transaction, and so the version.
 func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.versions = map[string]string{}
 	if report.Uncached != "" {
@@ -266,8 +266,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 	return nil
 }
 
-// pieces makes a piece of each sealed period, unless they are too many, and others of the rest.
-// Those that are in the cache come first.
+// pieces makes one piece of each cached period, and one of each other sealed period, at most
+// mostFilled. It joins the rest into larger pieces. Cached periods come first.
 func (c *caching) pieces(p *plan.Plan, sessions int, report *Report) []plan.Piece {
 	var cached, single []plan.Piece
 	var rest []string
@@ -323,7 +323,7 @@ type recording struct {
 	c    *caching
 	part string
 	rows []byte
-	full bool // they are too large
+	full bool // the rows are too large for the cache
 }
 
 func (c *caching) record(piece int) *recording {

@@ -148,8 +148,8 @@ func (k *kept) Row(values [][]byte) error {
 	return nil
 }
 
-// compared is a Sink that compares an answer with one that was kept: first rows at the same place,
-// and once these differ, it searches for each row.
+// compared is a Sink that compares an answer with a kept one. It compares rows at the same place
+// until two differ; from there on, it searches the kept answer for each row.
 type compared struct {
 	whole   *kept
 	checked *Checked
@@ -159,8 +159,8 @@ type compared struct {
 	n       int // rows so far
 	buf     []byte
 	seed    maphash.Seed
-	differs bool // rows at the same place have differed: rows are searched
-	left    map[uint64][]int
+	differs bool             // rows at the same place have differed: rows are searched
+	left    map[uint64][]int // rows of whole that are not found yet, by hash
 	used    []bool
 	extra   []extraRow
 	values  [2][][]byte
@@ -202,7 +202,7 @@ func (c *compared) Columns(cols []engine.ResultColumn) error {
 	return nil
 }
 
-// errStopComparing ends a comparison of answers with different columns.
+// errStopComparing ends a comparison early: other columns, or too many differing rows.
 var errStopComparing = errors.New("the answers have different numbers of columns")
 
 func (c *compared) Row(values [][]byte) error {
@@ -307,7 +307,7 @@ func (c *compared) finish() {
 			missing = append(missing, i)
 		}
 	}
-	// Rows in another order are no difference if the answers have different rows.
+	// If the answers have different rows, another order of rows isn't reported.
 	if len(missing) > 0 || len(c.extra) > 0 {
 		c.checked.Differences = slices.DeleteFunc(c.checked.Differences, func(d Difference) bool { return d.What == DiffersInOrder })
 		c.checked.All = int64(len(c.checked.Differences))

@@ -12,12 +12,12 @@ import (
 )
 
 // A Shard is a server that has a part of a table's rows, in a table of the same name in the
-// Reader's own database. The Runner's first server, the head, presents it as a partition of that
-// name.
+// Reader's own database. The head, which is the Runner's first server, presents the shard as a
+// partition called Name.
 type Shard struct {
 	Name   string
 	Reader engine.Reader
-	// Err is why it can't be reached: a query that needs it fails. Then Reader is nil.
+	// Err is why the server can't be reached: Reader is nil, and a query that needs it fails.
 	Err error
 }
 
@@ -36,9 +36,9 @@ func (r *Runner) ReadShards(table string, shards []Shard) {
 	}
 }
 
-// shards returns the pieces that nodes run. If the head has to read the table, it returns no pieces
-// and the reason why, and sets p.Whole if even pieces of the head aren't certain. It replaces the
-// plan's estimate of rows by that of the nodes.
+// shards returns the pieces that the nodes run, and sets p.EstimatedRows to the sum of the nodes'
+// estimates. If the head has to read the table, it returns no pieces, and why. It also sets p.Whole
+// if even pieces run by the head might give another answer.
 func (r *Runner) shards(ctx context.Context, p *plan.Plan) (pieces []plan.Piece, why string, err error) {
 	switch {
 	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
@@ -93,7 +93,7 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	if err != nil {
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
-	if own != p.Table.Database { // where the node may have an older table of the same name
+	if own != p.Table.Database { // the node may have an older table of the same name in p.Table.Database
 		return nil, 0, fmt.Sprintf("%s is in database %s on node %s, and in %s on the head", p.Table.Name, own, n.name, p.Table.Database), nil
 	}
 	s, err := n.plain.get(ctx, p.State)
@@ -115,7 +115,7 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 		return a.Name == b.Name && a.Native == b.Native && a.Null == b.Null && a.Collation == b.Collation
 	}) && slices.Equal(t.Invisible, p.Table.Invisible)
 	switch {
-	case !same: // the head converts values to its own columns' types, as in pieces it may not
+	case !same: // the head converts values to the types of its own columns; in pieces it may not
 		p.Whole = fmt.Sprintf("%s has other columns on node %s than on the head", t.Name, n.name)
 		return nil, 0, p.Whole, nil
 	case t.Refusal != "":
@@ -128,7 +128,7 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 		return nil, 0, "", fmt.Errorf("node %s: %w", n.name, err)
 	}
 	read, rows := planned.Of(t, p.Alias, p.Namesakes)
-	if read == nil { // its answer without a table is that of its own rows
+	if read == nil { // the node knows an answer without reading, but only for its own rows: read them
 		read = t.Read(nil)
 	}
 	var parts []string
@@ -137,7 +137,7 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	}
 	switch {
 	case len(parts) == 0:
-	case p.Disjoint: // the groups of a node are in all of its periods
+	case p.Disjoint: // a group may have rows in all periods of its node
 		pieces = []plan.Piece{joinParts(partRows(t), parts)}
 	default:
 		pieces = groupParts(t, parts, r.parallel(n.Reader))
@@ -149,7 +149,7 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 }
 
 // local returns why a node may answer the query otherwise than the head: a time zone, type or
-// function is another one there. It sets p.Whole unless the head fetches rows as they are.
+// function is defined otherwise there. It then sets p.Whole, unless the head only fetches rows.
 func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)
@@ -200,7 +200,7 @@ func (n *node) ownDatabase(ctx context.Context, table string) (_ string, err err
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }() // no query needs one without settings
+	defer func() { err = errors.Join(err, s.Close()) }() // no query uses a session without settings
 	t, err := n.TableParts(ctx, s.Session, "", table)
 	if err != nil {
 		return "", err

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// longestFirst orders pieces by their estimated rows, so that none of the long ones begins last.
+// longestFirst orders pieces by their estimated rows, so that no long piece begins last.
 func longestFirst(order []int, pieces []plan.Piece) {
 	slices.SortStableFunc(order, func(a, b int) int { return int(min(1, max(-1, pieces[b].Rows-pieces[a].Rows))) })
 }
@@ -78,7 +78,7 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	err := s.Text(x.ctx, x.p.PieceText(n.Reader, piece),
 		func(cols []engine.ResultColumn) error {
 			if columns > 0 && len(cols) != columns {
-				return merge.Inexact(fmt.Sprintf("a piece has %d columns, and not %d", len(cols), columns)) // a star and invisible columns
+				return merge.Inexact(fmt.Sprintf("a piece has %d columns, and not %d", len(cols), columns)) // a star may omit invisible columns
 			}
 			return nil
 		},
@@ -98,7 +98,7 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 			x.report.Warned += int64(n)
 			x.mu.Unlock()
 		} else {
-			recorded.done() // a cached piece would have no warnings
+			recorded.done() // a piece with warnings isn't cached, which would lose them
 		}
 		err = ended(worker, piece)
 	}
@@ -112,8 +112,8 @@ func (x *execution) piece(n *node, s *session, worker, piece int, row func(worke
 	return nil
 }
 
-// storedTimes are the columns of pieces that checkStored has to check: times that the server
-// stores.
+// storedTimes are the columns of pieces that checkStored has to check: dates and years, if they may
+// be stored in a temporary table.
 func (x *execution) storedTimes() (list []int) {
 	if x.p.Merge.Kind == plan.Concatenate && (x.all == nil || x.all.p.Merge.Kind == plan.Concatenate) {
 		return nil
@@ -127,10 +127,10 @@ func (x *execution) storedTimes() (list []int) {
 	return list
 }
 
-// checkStored makes the query whole if the server might change a value when it stores it in a
+// checkStored makes the query run whole if the server might change a value when it stores it in a
 // temporary table. A date without a month or a day, such as 2024-06-00, may become 0000-00-00 or
-// NULL. The text of a computed YEAR of zero is 0, which a column takes for 2000, or 0000 in other
-// plans.
+// NULL. A computed YEAR of zero has the text 0 in some plans, which a column takes for 2000, and
+// 0000 in others.
 func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
 	case c.Temporal != engine.Year:

@@ -29,10 +29,10 @@ type Explanation struct {
 	Partitions int              `json:"partitions,omitempty"`
 	Pruned     int              `json:"partitions_pruned,omitempty"`
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
-	// Branches are those of a set operation, which has no table of its own.
+	// Branches are the SELECTs of a set operation, which has no table of its own.
 	Branches []ExplainedBranch `json:"branches,omitempty"`
-	// Nodes are the servers of a table on several servers that are read directly; Through is why they
-	// aren't.
+	// For a table on several servers, Nodes are the servers that are read directly. Through is why
+	// the head is read instead.
 	Nodes   []string `json:"nodes,omitempty"`
 	Through string   `json:"through_head,omitempty"`
 	// Fetched are the tables of other servers whose rows the head fetches to evaluate pieces itself.
@@ -57,8 +57,8 @@ type ExplainedRollups struct {
 	// Rollups are read by the first pieces in place of rows. NoRollup is why none is read.
 	Rollups  []ExplainedRollup `json:"rollups,omitempty"`
 	NoRollup string            `json:"no_rollup,omitempty"`
-	// Changed are the periods that are read because their partition was replaced since the roll-ups
-	// were computed.
+	// Changed are the periods whose rows are read, because their partition was replaced after the
+	// roll-ups were computed.
 	Changed []string `json:"changed_periods,omitempty"`
 }
 
@@ -79,7 +79,8 @@ type ExpectedSeconds struct {
 	Split float64 `json:"split"`
 }
 
-// An ExplainedRollup is a roll-up that is read. Ranges are times in UTC: from, and before which.
+// An ExplainedRollup is a roll-up that is read. A range is two times in UTC: its first, and its
+// end, which is excluded.
 type ExplainedRollup struct {
 	Name   string      `json:"name"`
 	Every  string      `json:"every"`
@@ -118,9 +119,9 @@ type ExplainedColumn struct {
 // measured.
 const nominalRate = 2e6
 
-// Explain describes a plan of this Runner. For one that is split it opens the sessions and their
-// snapshot, but takes no lock for it, and runs no piece in them. If the server merges, it creates
-// the temporary tables, which shows whether the account may.
+// Explain describes a plan of this Runner. For a plan that is split, it opens the sessions and
+// their snapshot, but runs no piece; with Options.Lock it opens none, so that it never locks. If
+// the server merges, it also creates the temporary tables, which shows whether the account may.
 func (r *Runner) Explain(ctx context.Context, p *plan.Plan) (*Explanation, error) {
 	o := r.o
 	e := &Explanation{Format: ExplanationFormat, Statement: p.Text, Split: p.Whole == "", Why: p.Whole, RowsRead: estimate(p.EstimatedRows)}
@@ -180,7 +181,7 @@ func (r *Runner) Explain(ctx context.Context, p *plan.Plan) (*Explanation, error
 	return e, nil
 }
 
-// describeTable tells which table is cut.
+// describeTable sets the fields about the table that is split.
 func (e *Explanation) describeTable(p *plan.Plan) {
 	t := p.Table
 	if t == nil {
@@ -200,7 +201,7 @@ type ExplainedBranch struct {
 	Partitions int    `json:"partitions,omitempty"`
 	Pruned     int    `json:"partitions_pruned,omitempty"`
 	Pieces     int    `json:"pieces"`
-	// Why is why it is one piece, its whole text; "" if it isn't.
+	// Why is why the branch is run as one piece; "" if it is split.
 	Why string `json:"why,omitempty"`
 }
 

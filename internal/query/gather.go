@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A gather merges partial rows in temporary tables of the server. It has a session of its own, not
-// one of the pool: to close the session removes the tables.
+// A gather merges partial rows in temporary tables of the server. Its session isn't one of the
+// pool, because closing the session removes the tables.
 type gather struct {
 	x       *execution
 	s       *engine.Session
@@ -23,13 +23,13 @@ type gather struct {
 	free    sync.Pool
 }
 
-// insertSize is the number of bytes of rows of one INSERT: below every server's default limit of a
+// insertSize is the size of one INSERT's rows in bytes: below every server's default limit for a
 // statement.
 const insertSize = 512 << 10
 
-// gatherRows opens the session, creates both tables, so that a missing privilege is noticed before
-// the pieces run, and begins to insert. After its errors the query is run whole: they are
-// merge.InexactErrors, unless the context has ended.
+// gatherRows opens the session, creates both tables, and begins to insert. It creates both at once,
+// so that a missing privilege is noticed before any row is inserted. After most of its errors the
+// query is run whole: see unmerged.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
 		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")
@@ -79,7 +79,7 @@ func (x *execution) unmerged(what string, err error) error {
 	return merge.Inexact(fmt.Sprintf("merge on the server: %s: %v", what, err))
 }
 
-// A gatherer collects the rows of one worker.
+// A gatherer collects the rows of one worker into INSERTs.
 type gatherer struct {
 	g    *gather
 	rows []byte
@@ -185,7 +185,7 @@ func (g *gather) final(sink Sink) error {
 			return nil
 		},
 		func(values [][]byte) error {
-			// The server may refuse a value before the first row: then the query is run whole.
+			// begin waits for the first row: until then, the query can still be run whole.
 			if begin(); own == nil {
 				own = sink.Row(values)
 			}
@@ -201,7 +201,7 @@ func (g *gather) final(sink Sink) error {
 	return x.unmerged("read the answer", err)
 }
 
-// isBug reports an error of rowmill itself, which is reported and never worked around.
+// isBug reports whether an error is a bug of rowmill: it is shown to the user, never worked around.
 func isBug(err error) bool {
 	_, ok := errors.AsType[*engine.Bug](err)
 	return ok
@@ -230,8 +230,8 @@ func (x *execution) group(sink Sink) (err error) {
 	workers := make([]groupingWorker, x.sessions())
 	var g *gather
 	var once sync.Mutex
-	// The tables may use less than half of the memory: the collector lets the heap grow to twice of
-	// what is used.
+	// The hash tables may use less than half of the memory: Go's garbage collector lets the heap
+	// grow to twice of what is in use.
 	m, err := merge.NewMemory(x.p, x.r.memory()*2/5/int64(len(workers)))
 	if err != nil || x.p.Merge.Rows {
 		if x.p.Merge.Final == "" {
@@ -304,8 +304,8 @@ func (x *execution) group(sink Sink) (err error) {
 	return g.answer(sink)
 }
 
-// A groupingWorker takes the rows of one session: into groups in memory, which it spills to out, or
-// into out at once if groups is nil.
+// A groupingWorker takes the rows of one session. It merges them into groups in memory, and spills
+// these to out when memory is full. If groups is nil, each row goes to out at once.
 type groupingWorker struct {
 	groups *merge.GroupWorker
 	out    gatherer

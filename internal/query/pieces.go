@@ -124,8 +124,8 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) 
 	})
 }
 
-// soonRefused is refusal, called before the planner asks the server more: a front plans small
-// queries again and again.
+// soonRefused is refusal, called by the planner before it asks the server more. This makes plans of
+// small queries cheap, of which a front (rowmill serve) makes many.
 func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""
@@ -155,12 +155,12 @@ func (r *Runner) refusal(p *plan.Plan) string {
 
 // groupParts makes pieces of adjacent partitions for n sessions, each of which takes one piece
 // after the other. Pieces become smaller towards the end, so that all sessions end at about the
-// same time even if estimates are wrong or cores differ in speed. Each has 1/(1.5n) of the
-// estimated rows that are left, and at least 1/(16n) of all: guided self-scheduling
+// same time even if estimates are wrong or cores differ in speed. A piece has 1/(1.5n) of the
+// estimated rows that are left, and at least 1/(16n) of all rows: guided self-scheduling
 // (Polychronopoulos and Kuck, IEEE Transactions on Computers C-36, 1987).
 func groupParts(t *engine.TableParts, parts []string, n int) (out []plan.Piece) {
 	rows := partRows(t)
-	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // also an empty partition takes time
+	weight := func(name string) int64 { return 1 + max(0, rows[name]) } // even an empty partition takes time
 	var total, sum int64
 	for _, name := range parts {
 		total += weight(name)
@@ -202,8 +202,8 @@ func partRows(t *engine.TableParts) map[string]int64 {
 	return rows
 }
 
-// fewRows reports whether pieces read less than SmallRows rows of the table: one session reads them
-// in the time that several need to begin.
+// fewRows reports whether pieces read less than SmallRows rows of the table. One session reads so
+// few in the time that several sessions need to begin.
 func fewRows(pieces []plan.Piece) bool {
 	var rows int64
 	for _, p := range pieces {

@@ -1,15 +1,15 @@
-// Package query answers one query over a partitioned table with several sessions: it splits the
-// query into pieces, one or several partitions each, with the aggregation in the pieces, runs them
-// in parallel in one snapshot, and merges their results.
+// Package query answers one query over a partitioned table with several sessions. It splits the
+// query into pieces: each reads one or several partitions, and aggregates their rows itself. It
+// runs the pieces in parallel in one snapshot, and merges their results.
 //
 // Exactness comes before speed: the answer has the values, types, names and order of the server's
-// own. A query for which that is not certain is passed through whole, and Plan.Whole says why.
+// own answer. If that isn't certain, the query is passed through whole, and Plan.Whole says why.
 //
 //	parse.Parse -> plan.Split -> Runner.Run -> merge.Memory, merge.Ordered, or the server
 //
-// In: the text of a statement, an engine.Reader and the settings of the session that it is for.
-// Out: rows as texts of the server, passed to a Sink as they come. The package doesn't print, and
-// knows no server by its name.
+// In: the text of a statement, an engine.Reader and the client's session settings. Out: rows, whose
+// values are texts as the server writes them, passed to a Sink as they come. The package doesn't
+// print, and knows no server by its name.
 package query
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// Options are those of a Runner. The zero value is the default.
+// Options are the settings of a Runner. The zero value has the defaults.
 type Options struct {
-	// Parallel is the number of sessions that run pieces; 0 is the number of cores of the
-	// server's machine if it is this one, else 4.
+	// Parallel is the number of sessions that run pieces. 0 means the number of this machine's
+	// cores if the server runs on it, else DefaultParallel.
 	Parallel int
 	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. Beyond it, the server
 	// merges, in a temporary table.
@@ -65,8 +65,8 @@ type Progress struct {
 	Done, Pieces int
 	// Moved is the number of rows that finished pieces have returned.
 	Moved int64
-	// Took is the time since the first piece began, Left what the rest is expected to take; 0 is
-	// unknown.
+	// Took is the time since the first piece began. Left is the time that the rest is expected to
+	// take; 0 is unknown.
 	Took, Left time.Duration
 }
 
@@ -90,9 +90,9 @@ type Sink = merge.Sink
 // A Report says how a query was answered.
 type Report struct {
 	Plan *plan.Plan
-	// Rows is the number of rows of the answer, Moved that of rows that pieces returned.
+	// Rows is the number of rows of the answer, Moved the number of rows that pieces returned.
 	Rows, Moved int64
-	// Proof is why all pieces saw one snapshot; "" if they may not have, which Warnings say.
+	// Proof is why all pieces saw one snapshot; "" if they may not have: then Warnings say so.
 	Proof string
 	// Warned is the number of warnings of the server about values in pieces, such as a division by
 	// zero.
@@ -101,8 +101,8 @@ type Report struct {
 	// could be cached; "" if some could.
 	Cached   int
 	Uncached string
-	// Rerun is why the query was run whole after its pieces had been: an answer that SQL
-	// doesn't determine, such as rows that tie at a limit. "" if it wasn't.
+	// Rerun is why the query was run again, whole, after its pieces. For example, rows tie at a
+	// limit, so that SQL doesn't determine the answer. "" if it wasn't run again.
 	Rerun string
 	// Server reports that the merge was finished in a temporary table of the server.
 	Server   bool

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A keyRange is the first column of a primary key as a range of integers: of integers, of decimals
-// in units of their last digit, or of microseconds.
+// A keyRange is the range of values of a primary key's first column, as integers. A decimal counts
+// units of its last digit (1.50 is 150); a time counts microseconds.
 type keyRange struct {
 	column string // quoted
 	table  string // quoted
@@ -25,12 +25,12 @@ type keyRange struct {
 	min, max int64
 }
 
-// Layouts of times in results, and of literals. A literal with more digits than the column has is
-// compared exactly.
+// layouts are the forms of times in results and in literals. The server compares a literal exactly,
+// even if it has more digits than the column.
 var layouts = []string{"2006-01-02", "2006-01-02 15:04:05.999999"}
 
-// ranges cuts a table without partitions by ranges of its primary key with about the same number of
-// rows. p.Whole says why that can't be done.
+// ranges makes pieces of a table without partitions: ranges of its primary key with about the same
+// number of rows. If it can't, it sets p.Whole to the reason.
 func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *plan.Plan, most int) ([]plan.Piece, error) {
 	n := r.nodes[0]
 	if len(p.Table.PrimaryKey) == 0 {
@@ -120,7 +120,7 @@ func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engi
 	return k, "", nil
 }
 
-// parse returns the integer of a text of the column.
+// parse returns a value of the column, given as text, as an integer.
 func (k *keyRange) parse(text string) (int64, bool) {
 	switch k.class {
 	case engine.ClassInt:
@@ -140,7 +140,7 @@ func (k *keyRange) parse(text string) (int64, bool) {
 	return 0, false
 }
 
-// literal returns an integer as a literal.
+// literal returns an integer as a literal of the column's type.
 func (k *keyRange) literal(n int64) string {
 	if k.class == engine.ClassTime {
 		return "'" + time.UnixMicro(n).UTC().Format(k.layout) + "'"
@@ -151,8 +151,8 @@ func (k *keyRange) literal(n int64) string {
 	return string(merge.AppendNumber(nil, n, k.scale))
 }
 
-// where is the condition of piece i: from a cut to the next one, half-open, so that each row is in
-// exactly one piece, wherever the ends of the key lie by now.
+// where is the condition of piece i, from one cut up to the next, which is excluded. The first and
+// last piece have no outer bound: each row is in exactly one piece, even if inserted meanwhile.
 func (k *keyRange) where(cuts []int64, i int) string {
 	var list []string
 	if i > 0 {
@@ -168,14 +168,14 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// How a cut is searched: with at most maxProbes estimates, one for each bit of the key, until a
-// piece has its share of the rows within a quarter. Evenly distributed values need one estimate.
+// A cut is searched with at most maxProbes estimates, one for each bit of the key. The search ends
+// when a piece has its share of the rows, give or take 1/tolerance. Even values need one estimate.
 const (
 	maxProbes = 64
 	tolerance = 4
 )
 
-// unit is the difference of two cuts that have different literals.
+// unit is the smallest difference of two cuts whose literals differ: for dates, a day.
 func (k *keyRange) unit() int64 {
 	if k.layout == layouts[0] {
 		return 24 * 3600 * 1e6
@@ -183,8 +183,8 @@ func (k *keyRange) unit() int64 {
 	return 1
 }
 
-// cuts returns up to most-1 values, ascending, between which there are about as many rows by the
-// server's estimates; an estimate below 0 is unknown, then the values are equidistant.
+// cuts returns up to most-1 ascending values that divide the rows about evenly, by the server's
+// estimates. If an estimate is unknown, below 0, the values are equidistant.
 func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) (out []int64, err error) {
 	lo, hi := k.min, k.max
 	span := uint64(hi) - uint64(lo) // at most 2^64 - 1
@@ -199,7 +199,7 @@ func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) 
 	if err != nil {
 		return nil, err
 	}
-	// at returns the cut after that share of the values.
+	// at returns the cut that has share/of of the interval [from, to) below it.
 	at := func(from, to int64, share, of uint64) int64 {
 		width := uint64(to) - uint64(from)
 		q, rem := width/of, width%of

@@ -16,10 +16,10 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A head with tables of other servers, such as MariaDB with Spider, rewrites a query for them, not
-// always with the same meaning (engine.RemoteReader). So rowmill replaces such a table in the query
-// by a derived table with its rows: the head fetches these, and evaluates the query itself. Only a
-// piece of expressions that are known to be rewritten correctly is passed on with its aggregation.
+// A head may have tables whose rows are on other servers, such as MariaDB with Spider. It rewrites
+// queries for these servers, not always with the same meaning (engine.RemoteReader). So rowmill
+// replaces such a table by a derived table: the head fetches its rows, and evaluates the query. It
+// may pass on a piece with its aggregation if all expressions are known to be rewritten correctly.
 
 // fetch sets Piece.Text of the pieces for which the head has to fetch rows.
 func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) error {
@@ -53,7 +53,8 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) err
 	return nil
 }
 
-// fetched returns why a set operation isn't split: it reads a table of other servers. "" if not.
+// fetched returns why a set operation that reads a table of other servers isn't split; "" if it
+// reads none.
 func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *plan.Plan) (string, error) {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {
@@ -297,8 +298,8 @@ func columnNamed(t *engine.TableParts, e *parse.Expr) *engine.SchemaColumn {
 	return columnOf(t, &parse.Expr{Kind: parse.Column, Names: e.Names[len(e.Names)-1:]}, "")
 }
 
-// comparedText reports a literal text with which an operand is compared by a rule that doesn't
-// depend on the session: the collation of a column, or the order of time.
+// comparedText reports whether e is a literal text that the server compares with the operand by a
+// rule independent of the session: by the collation of a column, or as times.
 func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) bool {
 	if e.Kind != parse.Literal {
 		return false
@@ -313,12 +314,12 @@ func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) boo
 	return charType.MatchString(c.Native) && simpleText.MatchString(v)
 }
 
-// isTime reports a literal that is a valid date or time, and that a column of this type holds
-// without loss: Spider converts it to the type.
+// isTime reports whether a literal is a valid date or time that a column of this type holds without
+// loss: Spider converts the literal to the type.
 func isTime(v, native string) bool {
 	digits := 0 // of a fraction
 	if at := strings.IndexByte(native, '('); at > 0 {
-		digits, _ = strconv.Atoi(strings.TrimSuffix(native[at+1:], ")")) // 0 is the safe one
+		digits, _ = strconv.Atoi(strings.TrimSuffix(native[at+1:], ")")) // 0 is safe: it permits no fraction
 	}
 	has := 0
 	if _, fraction, ok := strings.Cut(v, "."); ok {
@@ -373,9 +374,9 @@ func (r *Runner) passable(text string, p *plan.Plan) bool {
 	return !slices.ContainsFunc(list, func(e *parse.Expr) bool { return e != nil && !passableExpr(p.Table, e, text) }) && varies(q, text)
 }
 
-// varies reports a query without two faults of Spider. If a result column is a constant, Spider
-// returns the values of another column. If the condition fixes all columns of GROUP BY, the head
-// drops the clause, and Spider returns a row for a group without rows.
+// varies reports whether a query avoids two faults of Spider. If a result column is a constant,
+// Spider returns the values of another column. If the condition fixes all columns of GROUP BY, the
+// head drops the clause, and Spider returns a row for a group without rows.
 func varies(q *parse.Query, text string) bool {
 	s := q.Body
 	expr := func(e *parse.Expr) *parse.Expr {
@@ -435,8 +436,8 @@ func columnNames(e *parse.Expr) (names []string) {
 }
 
 // passedOn are functions that the head passes on as they are, and that depend on no setting of the
-// session. A TIME is never passed on: as a date it is a time of today, which depends on the time
-// zone.
+// session. A TIME column is never passed on: converted to a date, its value is a time of today,
+// which depends on the time zone.
 var passedOn = engine.WordSet("count sum min max date year month day hour")
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {

@@ -53,8 +53,8 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan
 	return err
 }
 
-// chooseLevels uses the levels that answer the query. For each range of time, it takes the level
-// with the longest buckets.
+// chooseLevels uses the roll-ups, here called levels, that answer the query. For each range of
+// time, it takes the level with the longest buckets.
 func (r *Runner) chooseLevels(ctx context.Context, s *engine.Session, p *plan.Plan, t *engine.RolledTable) (why string, err error) {
 	u, why := rollup.New(r.nodes[0].Reader, p, t)
 	if why != "" {

@@ -26,10 +26,10 @@ type Runner struct {
 // A node is a server with its idle sessions.
 type node struct {
 	engine.Reader
-	name string // "" of the first
+	name string // "" for the first
 	err  error  // why there is no Reader
-	// plain has sessions for planning and for whole queries, pieces those for pieces, in which the
-	// clock stands still.
+	// plain has sessions for planning and for whole queries. pieces has sessions for pieces, in
+	// which NOW() stands still.
 	plain, pieces *pool
 
 	mu       sync.Mutex
@@ -80,8 +80,8 @@ func (r *Runner) Close() error {
 }
 
 // Run answers a query as planned, and passes the answer to sink. If it returns an error, the rows
-// that sink has got are not the answer. When it returns, nothing of it runs on the server any more,
-// also if ctx has ended.
+// that sink has got are not the answer. When Run returns, nothing of the query runs on the server
+// any more, even if ctx has ended.
 //
 // A query whose pieces turn out not to determine the answer exactly is run again, whole: see
 // Report.Rerun.
@@ -124,8 +124,8 @@ func rerunReason(err error) string {
 	return ""
 }
 
-// piecesOnly are the errors of pieces after which the query is run whole: the whole may not have
-// them, because it meets other values first, needs less memory, or has another plan.
+// piecesOnly are the errors of pieces after which the query is run whole. The whole query may
+// succeed, because it meets other values first, needs less memory, or has another plan.
 var piecesOnly = []error{engine.ErrRefused, engine.ErrUnsupported, engine.ErrNoMemory, engine.ErrAltered}
 
 // A counter counts the rows of an answer.
@@ -183,8 +183,8 @@ func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Rep
 	return errors.Join(err, s.Close()) // the statement may have left anything in the session
 }
 
-// split runs the pieces and merges their answers. clock are settings that stop the clock of all
-// sessions; nil for now.
+// split runs the pieces and merges their answers. clock are settings that fix the current time of
+// all sessions; nil fixes it at the present.
 func (r *Runner) split(ctx context.Context, p *plan.Plan, clock engine.State, sink Sink, report *Report) (err error) {
 	if len(p.Pieces) == 0 {
 		return merge.Inexact("no partition is left to be read")
@@ -194,7 +194,7 @@ func (r *Runner) split(ctx context.Context, p *plan.Plan, clock engine.State, si
 		return err
 	}
 	defer func() { err = errors.Join(err, x.end()) }()
-	return engine.Guarded(func() error { return x.answer(sink) }) // a panic is an error before the sessions are given back
+	return engine.Guarded(func() error { return x.answer(sink) }) // a panic becomes an error before the sessions are given back
 }
 
 // answer runs the pieces and passes the answer to sink.
@@ -214,12 +214,12 @@ type execution struct {
 	cancel context.CancelCauseFunc
 	r      *Runner
 	p      *plan.Plan
-	state  engine.State // of all sessions: that of the plan, with the clock
+	state  engine.State // of all sessions: the plan's settings, and the clock
 	report *Report
 	runs   []nodeRun
-	cached *caching // nil without
-	// all is the execution of the set operation that this is a branch of, first the index of its first
-	// piece there; nil for a statement.
+	cached *caching // nil if the cache isn't used
+	// all is nil except for a branch: there it is the execution of the whole set operation, in
+	// which first is the index of the branch's first piece.
 	all   *execution
 	first int
 
@@ -253,7 +253,7 @@ func (r *Runner) begin(ctx context.Context, p *plan.Plan, clock engine.State, re
 	return x, nil
 }
 
-// open opens the sessions of a new execution, which is ended if this fails.
+// open opens the sessions of a new execution. If it fails, the caller ends the execution.
 func (x *execution) open() (err error) {
 	r, p, report := x.r, x.p, x.report
 	x.cached = r.caching(p, report)
@@ -308,8 +308,8 @@ func (x *execution) open() (err error) {
 	return nil
 }
 
-// sessionsFor is the number of sessions for the pieces of a server: one for roll-ups and few rows,
-// which it reads in the time that several need to begin.
+// sessionsFor is the number of sessions for the pieces of a server. Roll-ups and few rows need only
+// one, which reads them in the time that several need to begin.
 func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
@@ -323,8 +323,8 @@ func (x *execution) beginCached() (err error) {
 	r, n := x.r, x.r.nodes[0]
 	sessions := r.parallel(n.Reader)
 	run := nodeRun{node: n}
-	// If few partitions are missing in the cache, few sessions are needed: a single one for few rows,
-	// whose snapshot needs no proof.
+	// If few partitions are missing in the cache, few sessions are needed. Few rows need a single
+	// session, whose snapshot needs no proof.
 	missing := x.cached.missing(x.p.Parts)
 	needed := max(1, min(sessions, len(missing)))
 	if fewRows([]plan.Piece{joinParts(partRows(x.p.Table), missing)}) {
@@ -437,9 +437,9 @@ func (run *nodeRun) reads(p *plan.Plan) (list []string) {
 	return list
 }
 
-// unchanged makes the query whole if a table that is cut was altered since the query was planned:
-// rows may have moved to a partition that no piece reads. From here on, the snapshot's locks
-// prevent that.
+// unchanged makes the query run whole if a table that is split was altered since the query was
+// planned: rows may have moved to a partition that no piece reads. From here on, the snapshot's
+// locks prevent that.
 func (x *execution) unchanged(run *nodeRun) (err error) {
 	s := run.sessions[0].Session
 	if run.Capabilities().SnapshotCatalog {
@@ -460,7 +460,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 		tables = slices.DeleteFunc(tables, func(t *engine.TableParts) bool { return t == x.p.Table })
 	}
 	for _, t := range tables {
-		if t.Created == "" { // of a plan by hand
+		if t.Created == "" { // the plan was made by hand
 			continue
 		}
 		now, err := run.LockedParts(x.ctx, s, t.Database, t.Name)
@@ -482,8 +482,8 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 	return nil
 }
 
-// samePruned makes the query whole if the server now reads a partition that it pruned when the
-// query was planned: another table may have had this name then.
+// samePruned makes the query run whole if the server now reads a partition that it pruned when the
+// query was planned: at that time, another table may have had this name.
 func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// sample learns the types of columns that depend on how the server computes the answer, by running
-// the statement over the smallest of its partitions.
+// sample learns the types of Provisional columns, which depend on how the server computes the
+// answer. It runs the statement over the smallest of its partitions.
 func (r *Runner) sample(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	at := slices.IndexFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional })
 	if p.Whole != "" || at < 0 {
@@ -21,7 +21,7 @@ func (r *Runner) sample(ctx context.Context, s *engine.Session, p *plan.Plan) er
 	why := fmt.Sprintf("the type of %s depends on how the server computes it", p.Columns[at].Name)
 	sorted := p.Merge.Rows || slices.ContainsFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional && c.Width > 0 })
 	if sorted && p.Joined {
-		p.Whole = why // which table is sorted decides, and that may be another one for few rows
+		p.Whole = why // the type depends on which table is sorted: for few rows, the server may sort another one
 		return nil
 	}
 	smallest := -1

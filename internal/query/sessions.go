@@ -14,18 +14,18 @@ import (
 // idle connections.
 const idleTime = time.Minute
 
-// A pool keeps sessions between queries. Each has only read, in transactions that have been rolled
-// back, so that its settings are its whole state.
+// A pool keeps idle sessions for the next queries. A session in it has only read, in transactions
+// that were rolled back: it has no state but its settings.
 type pool struct {
 	reader engine.Reader
-	most   int // idle sessions
+	most   int // the maximum number of idle sessions
 
 	mu     sync.Mutex
 	idle   []*session
 	closed bool
 }
 
-// A session is one of a pool.
+// A session is a session of a server that a pool can keep.
 type session struct {
 	*engine.Session
 	state engine.State
@@ -55,8 +55,8 @@ func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	return &session{Session: s, state: st}, nil
 }
 
-// take removes an idle session with values for the same settings, and all sessions that have been
-// idle for long.
+// take removes from the pool an idle session that has set the same settings as st, to any values,
+// and all sessions that have been idle too long.
 func (p *pool) take(st engine.State) (s *session, old []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +78,8 @@ func sameNames(a, b engine.State) bool {
 	return slices.EqualFunc(a, b, func(x, y engine.Setting) bool { return x.Name == y.Name })
 }
 
-// put takes a session back. A statement that the server refused has left nothing in it once its
-// transaction is rolled back; a session whose statement was interrupted is lost.
+// put rolls back the session's transaction and keeps the session, even after a statement that the
+// server refused. It closes a lost session, such as one whose statement was interrupted.
 func (p *pool) put(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()

@@ -33,7 +33,7 @@ func (b *Batch) Place(i int) string {
 // Statements divides a text into statements. It returns an error if one of them isn't a query; no
 // statement has run then.
 func (r *Runner) Statements(ctx context.Context, text string) (*Batch, error) {
-	if i := strings.IndexByte(text, 0); i >= 0 { // servers ignore the rest, or do not
+	if i := strings.IndexByte(text, 0); i >= 0 { // some servers ignore the text after it
 		err := fmt.Errorf("query: the text has a zero byte on line %d", 1+strings.Count(text[:i], "\n"))
 		return nil, engine.Hinted(err, "text in UTF-8, and a zero byte of a value as CHAR(0) or in hexadecimal digits")
 	}
@@ -91,9 +91,9 @@ var (
 // ANALYZE computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// storing are words before INTO that begin a statement that changes rows: this INTO isn't the INTO
-// of a query. checkReads refuses such a statement by its first word. In the queries of WITH, the
-// server refuses it.
+// storing are words that, followed by INTO, begin a statement that changes rows. Its INTO isn't the
+// INTO of a query. checkReads refuses such a statement by its first word; inside WITH, the server
+// refuses it.
 var storing = []string{"INSERT", "REPLACE", "MERGE"}
 
 // hasInto finds INTO in a text that the parser doesn't divide into words.

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// planBranches makes the pieces of a set operation. A branch that isn't worth splitting, or can't
-// be, is one piece.
+// planBranches makes the pieces of a set operation. A branch that can't be split, or isn't worth
+// splitting, is one piece.
 func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	if len(r.nodes) > 1 {
 		p.Whole = "it has a set operation, and a table on several servers"
@@ -57,8 +57,8 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Pl
 	return nil
 }
 
-// branch returns the execution of a branch, which uses the sessions and the snapshot of x. first is
-// the index in x of the branch's first piece.
+// branch returns an execution of one branch, with the sessions and the snapshot of x. first is the
+// index in x of the branch's first piece.
 func (x *execution) branch(p *plan.Plan, first int) *execution {
 	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
 	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}
@@ -78,8 +78,8 @@ func (x *execution) union(sink Sink) (err error) {
 	if x.p.Merge.Kind == plan.OnServer {
 		return x.unionOnServer(sink)
 	}
-	// Only the end of a merge of groups shows whether the answer is determined. Such branches are
-	// computed first and held, so that no row is passed on before.
+	// A merge of groups shows only at its end whether SQL determines the answer. Branches with
+	// groups are therefore computed first and held in memory, before any row is passed on.
 	held := make([]*kept, len(x.p.Branches))
 	branches := x.eachBranch()
 	for i, y := range branches {
@@ -126,7 +126,7 @@ func (x *execution) eachBranch() (list []*execution) {
 	return list
 }
 
-// A oneHead passes the columns on once.
+// A oneHead is a Sink that passes the columns on only the first time.
 type oneHead struct {
 	Sink
 	cols []engine.ResultColumn
@@ -141,8 +141,8 @@ func (h *oneHead) Columns([]engine.ResultColumn) error {
 	return h.Sink.Columns(h.cols)
 }
 
-// branchTables opens the session, and creates the tables for the answers of those branches that are
-// stored; the others have nil.
+// branchTables opens a session, and creates in it a temporary table for each branch whose answer is
+// stored on the server. tables has nil for the other branches.
 func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err error) {
 	reader := x.r.nodes[0].Reader
 	g := &gather{x: x, state: reader.MergeState(x.state)}
@@ -170,9 +170,9 @@ func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err e
 	return g, tables, x.sameCollations(g)
 }
 
-// sameCollations makes the query whole if the operation over temporary tables would compare texts
-// by other collations than the operation over the branches: in these, a text may be an expression,
-// whose collation counts for less than that of a column.
+// sameCollations makes the query run whole if the server would compare texts in the temporary
+// tables by other collations than in the branches. A branch's text may be an expression, whose
+// collation counts for less than a column's; in a temporary table, it is a column.
 func (x *execution) sameCollations(g *gather) error {
 	if !slices.ContainsFunc(x.p.Columns, isText) {
 		return nil

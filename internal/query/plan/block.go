@@ -29,8 +29,8 @@ type block struct {
 	direct bool
 	// merged reports that the block reads a derived table or CTE: its columns may be expressions.
 	merged bool
-	// nested reports that the block is a part of the statement: the server computes the rest from
-	// the block's rows.
+	// nested reports that the block is only a part of the statement: the server computes the rest
+	// from the block's rows.
 	nested bool
 
 	shown       []engine.ResultColumn // of the block's query; nil until its names are asked for
@@ -54,8 +54,8 @@ func (x *splitter) choose() (*block, error) {
 	return nil, err
 }
 
-// block returns the block of a query. It cuts the largest of the partitioned tables that collect
-// finds.
+// block returns the block of a query. Of the partitioned tables that may be cut, it cuts the
+// largest.
 func (x *splitter) block(q *parse.Query) (*block, error) {
 	if q.First != nil || len(q.Rest) > 0 {
 		return nil, refuse(fromEngine, "it has a set operation, or clauses behind the parentheses around it")
@@ -130,9 +130,9 @@ func (x *splitter) uncut(list []*use) error {
 // called is the name by which a query calls an operand of FROM.
 func called(f *parse.From) string { return cmp.Or(f.Alias, f.Table) }
 
-// collect appends the tables that may be cut. A table may be cut if each row of the result needs at
-// most one row of it. For example, u of t LEFT JOIN u may not: a row of t without a match in one
-// partition may have one in another.
+// collect appends the tables of f that may be cut: each row of the result needs at most one row of
+// such a table. In t LEFT JOIN u, for example, u may not be cut: a row of t without a match in one
+// partition of u may have a match in another.
 func (x *splitter) collect(f *parse.From, list *[]*use) {
 	obstacle := func(format string, args ...any) {
 		if x.obstacle == "" {
@@ -244,7 +244,7 @@ func (b *block) limits() error {
 
 // split completes the plan.
 func (b *block) split() error {
-	// A piece that reads a range of the key shows NATURAL the invisible columns, too.
+	// In a piece that reads a range of the key, NATURAL would join by invisible columns, too.
 	if len(b.cut.table.Parts) == 0 && slices.ContainsFunc(b.sel.Joins(), func(j *parse.From) bool { return j.Natural }) {
 		return refuse(naturalByRange)
 	}

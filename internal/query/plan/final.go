@@ -490,7 +490,7 @@ func (g *grouped) writePartial() error {
 	m.Typed = g.unhole(g.begin() + strings.Join(typed, ", ") + g.rows() + g.groupBy(texts))
 	keys := names(keyName, len(g.keys))
 	m.Groups = "SELECT " + strings.Join(groups, ", ") + " FROM " + g.temporary(PartialTable) + g.groupBy(keys)
-	if len(keys) > 0 && len(g.query.OrderBy) == 0 && !g.super { // rows are read in the order in which they are stored; subtotals have the server's own
+	if len(keys) > 0 && len(g.query.OrderBy) == 0 && !g.super { // Final reads groups in the order in which they are stored; subtotals come in the server's own order
 		m.Groups += " ORDER BY " + strings.Join(keys, ", ")
 	}
 	return nil
@@ -525,7 +525,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) {
 			name := keyName + strconv.Itoa(i+1)
 			text := g.facts.Bytes(k.col, name)
 			differs := "MIN(" + text + ") <> MAX(" + text + ")"
-			if g.super { // there are groups of fewer keys
+			if g.super { // subtotals group by fewer keys
 				exists(partials, "GROUP BY "+name+" HAVING "+differs)
 				continue
 			}
@@ -593,7 +593,7 @@ func (g *grouped) unnamed(item string) string {
 }
 
 // limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
-// end and the first one after it are equal in ORDER BY, which texts and directions give.
+// end and the first one after it are equal in ORDER BY. Its elements are texts and directions.
 func (b *block) limitTies(texts, directions []string, from string) (list []string) {
 	columns, sorts := make([]string, len(texts)), make([]string, len(texts))
 	for i := range texts {

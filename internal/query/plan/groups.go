@@ -53,11 +53,11 @@ type aggregate struct {
 // A part is a column of the groups after the keys.
 type part struct {
 	name     string
-	text     string // in the piece; "" if there the column isn't
-	whole    string // of the type of the column, in terms of the block's rows
-	merge    string
+	text     string // in the query of a piece; "" if pieces don't have the column
+	whole    string // over the block's rows, with the type of the column
+	merge    string // over the rows of pieces, such as SUM(rowmill_p1)
 	step     engine.MergeStep
-	steps    bool
+	steps    bool // step is set
 	integers bool // Recipe.Integers
 }
 
@@ -69,8 +69,8 @@ type grouped struct {
 	values []string // arguments of DISTINCT aggregates, by which pieces group, too
 	merges bool     // every part has a step
 	sorts  []sortElement
-	window bool
-	// ambiguous reports that certain values would make the query whole, should they occur.
+	window bool // the element that is being rendered has a window function
+	// ambiguous reports that the query is run whole if certain values occur.
 	ambiguous bool
 }
 
@@ -92,8 +92,8 @@ func (b *block) splitGroups() error {
 	return g.write()
 }
 
-// checkTypes refuses groups over a join if the type of a column depends on the table that the
-// server sorts. It may sort for DISTINCT aggregates, and for keys of another table.
+// checkTypes refuses groups over a join if the type of a column depends on which table the server
+// sorts. The server may sort for DISTINCT aggregates, and for keys of another table.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
@@ -109,7 +109,7 @@ func (g *grouped) checkTypes() error {
 			return refuse(typeUncertain, c.Name)
 		}
 	}
-	for _, a := range g.aggregates { // MariaDB describes an extreme of an expression of INT as a BIGINT, and returns an INT if it sorts it
+	for _, a := range g.aggregates { // MariaDB describes MIN and MAX of an INT expression as BIGINT, and returns INT if it sorts
 		if len(a.inputs) == 1 && a.result.Class == engine.ClassInt && a.inputs[0].Class == engine.ClassInt && (a.call.Name == "min" || a.call.Name == "max") && a.inputs[0].Native != a.result.Native {
 			return refuse(typeUncertain, g.of(a.call.Span))
 		}
@@ -124,7 +124,7 @@ func (g *grouped) checkRollup() error {
 	}
 	for _, c := range g.plan.Columns {
 		if c.Provisional && g.plan.Joined {
-			return refuse(typeUncertain, c.Name) // which table is sorted decides
+			return refuse(typeUncertain, c.Name) // the type depends on which table is sorted
 		}
 	}
 	equal := func(e *parse.Expr) bool { return e.Kind == parse.Binary && (e.Name == "=" || e.Name == "<=>") }
@@ -160,7 +160,7 @@ func (g *grouped) checkRollup() error {
 }
 
 // checkRollupNames refuses WITH ROLLUP if a key is selected twice, or if another element of the
-// select list has its name.
+// select list has the key's name.
 func (g *grouped) checkRollupNames() error {
 	seen := map[int]bool{}
 	for at, it := range g.sel.Items {
@@ -275,7 +275,7 @@ func (g *grouped) addKey(e *parse.Expr) error {
 	return nil
 }
 
-// onlyColumn refuses a name that may be an alias, if it is a part of an expression.
+// onlyColumn refuses a name within an expression if it may be an alias.
 func (b *block) onlyColumn(e *parse.Expr) error {
 	for _, it := range b.sel.Items {
 		if it.Alias == "" || !b.sameName(it.Alias, e.Names[0]) || b.equal(it.Expr, e) {
@@ -516,8 +516,8 @@ func (g *grouped) keyIs(k *key, column string) bool {
 }
 
 // hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may contain
-// one. A server without LooseColumns permits such a column if the keys include the table's primary
-// key. A union of partitions, from which a piece may read, has no primary key.
+// such a column. A server without LooseColumns permits it if the keys include the table's primary
+// key; but a piece may read from a union of partitions, which has no primary key.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -610,7 +610,8 @@ func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed without aggregates, whose values have the digits of their arguments.
+// computedValue is computed, except that an aggregate doesn't count: its value has the digits of
+// its argument.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }
@@ -686,7 +687,7 @@ func (g *grouped) makeParts() error {
 	return nil
 }
 
-// addPart adds a column for an aggregate, unless there is one already.
+// addPart adds a column for an aggregate, unless another aggregate has the same column.
 func (g *grouped) addPart(a *aggregate, p part) {
 	for i, q := range g.parts {
 		if p.text != "" && q.text == p.text && p.steps == q.steps && p.step == q.step && (q.merge == p.merge || q.merge == fill(p.merge, []string{q.name})) {

@@ -68,7 +68,7 @@ func (x *splitter) checkLetters() error {
 	return nil
 }
 
-// checkCTEs refuses a CTE with the name of a table, or of a table of its periods such as t_2024:
+// checkCTEs refuses a CTE with the name of a table, or of the table of one period, such as t_2024:
 // where a piece reads that table, some servers would read the CTE.
 func (x *splitter) checkCTEs() error {
 	if !x.traits.EarlyCTEs {

@@ -43,8 +43,8 @@ func (x *splitter) inner(q *parse.Query) (list []*parse.Query) {
 	return list
 }
 
-// alone reports whether all tables of the statement are read within this query, and it reads no CTE
-// from outside.
+// alone reports whether all tables of the statement are read within this query, and the query reads
+// no CTE from outside.
 func (x *splitter) alone(q *parse.Query) bool {
 	for _, u := range x.uses {
 		in := inside(u.from.Span, q.Span)
@@ -192,8 +192,8 @@ func (b *block) loose(list, keys []*parse.Expr) error {
 }
 
 // outside is the statement with the merged rows in place of the block. The limit makes the server
-// store them: otherwise the server might compute with more digits than the columns of a derived
-// table have.
+// store these rows: otherwise it might compute with more digits than the columns of a derived table
+// have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)

@@ -8,10 +8,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn hides a column of the group table in an expression, where the query has an expression
-// such as MIN(y). MariaDB and MySQL convert a constant that is compared with a column to the
-// column's type: for example, 90 becomes the year 1990. (MariaDB's COALESCE loses the sign of a
-// TIME.)
+// noColumn puts a function around a column of the group table, where the query has an expression
+// such as MIN(y). MariaDB and MySQL convert a constant that is compared with a bare column to the
+// column's type: 90 becomes the year 1990. MariaDB's COALESCE would lose the sign of a TIME.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
@@ -83,8 +82,7 @@ var readsTimes = engine.WordSet(`
 	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
 	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
 
-// within reports whether an expression has an aggregate for whose result column the function is
-// holds.
+// within reports whether an expression has an aggregate for whose result column is returns true.
 func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {
@@ -108,7 +106,7 @@ func (g *grouped) hasComputedKey(e *parse.Expr) bool {
 	return found
 }
 
-// makesJSON reports an expression that makes JSON, also within.
+// makesJSON reports whether an expression, or a part of it, returns JSON.
 func makesJSON(e *parse.Expr) bool {
 	return parse.Any(e, func(x *parse.Expr) bool {
 		return isJSON(x) || x.Kind == parse.Binary && strings.HasPrefix(x.Name, "->")
@@ -180,7 +178,7 @@ func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	return nil
 }
 
-// hasCollation reports characters or bytes, and no duration.
+// hasCollation reports a column of characters or bytes that isn't a duration.
 func hasCollation(c engine.ResultColumn) bool {
 	return (c.Class == engine.ClassText || c.Class == engine.ClassBytes) && c.Temporal != engine.Duration
 }

@@ -26,7 +26,7 @@ func (p *Plan) HeadText(reader engine.Reader) string {
 	switch {
 	case len(p.Parts) > 0 && (piece.Table != nil || piece.Query != ""):
 		piece = Piece{Parts: p.Parts[:1]}
-	case piece.Query != "" && len(p.Table.Parts) > 0: // roll-ups have all rows
+	case piece.Query != "" && len(p.Table.Parts) > 0: // all rows come from roll-ups
 		piece = Piece{Parts: []string{p.Table.Parts[0].Name}}
 	}
 	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
@@ -78,7 +78,7 @@ func (p *Plan) PieceName(piece int) string {
 	}
 }
 
-// BranchOf returns the branch that a piece belongs to, and its index there.
+// BranchOf returns the branch that a piece belongs to, and the piece's index in that branch.
 func (p *Plan) BranchOf(piece int) (*Plan, int) {
 	for i := range p.Branches {
 		n := len(p.Branches[i].Pieces)

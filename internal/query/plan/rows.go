@@ -46,8 +46,8 @@ func (b *block) splitOrdered() error {
 		return err
 	}
 	var sorts, by, directions, inner []string
-	hidden := 0  // columns to sort by that aren't of the answer
-	same := true // rows that are equal in the order are the same: all columns are sorted by, and exact
+	hidden := 0  // columns to sort by that the answer doesn't have
+	same := true // rows that are equal in ORDER BY are identical: it has all columns, and they are exact
 	sorted, quotients := map[string]bool{}, map[string]bool{}
 	for _, o := range b.query.OrderBy {
 		e, item, err := b.element(o.Expr, inOrderBy)
@@ -142,8 +142,8 @@ func stars(items []parse.Item) (n int) {
 	return n
 }
 
-// rowItems returns the names of the columns of the answer in the partials, quoted, and the select
-// list of a piece.
+// rowItems returns the quoted names that the columns of the answer have in the result of a piece,
+// and the select list of a piece.
 func (b *block) rowItems() (columns, list []string, err error) {
 	p := b.plan
 	if stars(b.sel.Items) > 1 {
@@ -186,7 +186,7 @@ func (b *block) columnOf(item, columns int) int {
 	return item
 }
 
-// rowSort is the text of an expression of ORDER BY or HAVING without aliases.
+// rowSort is the text of an expression of ORDER BY or HAVING, with its aliases replaced.
 func (b *block) rowSort(e *parse.Expr) (string, error) {
 	var edits []parse.Edit
 	err := parse.Check(e, func(e *parse.Expr) (bool, error) {

@@ -31,7 +31,7 @@ type splitter struct {
 	clocks []sqltext.Span
 	// functions are the names of the functions that the statement calls.
 	functions []string
-	// joined reports a join with USING or NATURAL: a column that it joins by belongs to no table.
+	// joined reports that a column's table may be uncertain: by USING, NATURAL, or unknown columns.
 	joined bool
 	// shared are the folded names of columns that several operands of one FROM have.
 	shared []string
@@ -42,7 +42,7 @@ type splitter struct {
 	scanned bool
 	// obstacle is why a table can't be cut: the first reason that collect found.
 	obstacle string
-	slower   func(*Plan) string // nil of a branch
+	slower   func(*Plan) string // nil for a branch
 }
 
 // Split makes the plan of a statement for a session with the given settings. If a split isn't
@@ -543,7 +543,7 @@ var (
 // grouping are constructs in GROUP BY that the parser returns as calls of these names.
 var grouping = map[string]bool{"rollup": true, "cube": true, "grouping sets": true}
 
-// of returns the text of a span, after those of the edits that lie within it.
+// of returns the text of a span, changed by the edits that lie within it.
 func (x *splitter) of(s sqltext.Span, edits ...parse.Edit) string {
 	edits = slices.DeleteFunc(slices.Clone(edits), func(e parse.Edit) bool { return e.From < s.From || e.To > s.To })
 	return parse.Replace(x.text[:s.To], edits)[s.From:]

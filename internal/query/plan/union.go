@@ -30,7 +30,7 @@ type branch struct {
 	query *parse.Query
 	span  sqltext.Span
 	plan  *Plan
-	// rows reports a branch without groups or LIMIT, constant one that reads no table.
+	// rows reports a branch without groups and LIMIT, constant a branch that reads no table.
 	rows, constant bool
 }
 
@@ -247,7 +247,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with sqltex
 	}
 	p.Merge.Kind = OnServer
 	p.Merge.Final = strings.TrimSpace(x.of(q.Span, edits...))
-	rows := x.of(sqltext.Span{From: q.From, To: q.Tail.From}, edits...) // with the end of the line of a comment
+	rows := x.of(sqltext.Span{From: q.From, To: q.Tail.From}, edits...) // with the line break after a comment
 	for _, c := range p.Columns {
 		if a := x.facts.Ambiguous(c, x.quote(c.Name), engine.KeySorts); a != "" && len(q.OrderBy) > 0 {
 			p.Merge.Ties = append(p.Merge.Ties, "SELECT 1 FROM ("+rows+") AS rowmill_u WHERE "+a+" LIMIT 1")
@@ -257,7 +257,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with sqltex
 		return nil
 	}
 	var by, directions []string
-	sorted := map[string]bool{} // by values that are equal only if they are the same
+	sorted := map[string]bool{} // columns of ORDER BY whose values are equal only if they are identical
 	for _, e := range q.OrderBy {
 		c, err := x.orderedColumn(e.Expr)
 		if err != nil {
@@ -277,8 +277,8 @@ func (b *branch) quotients() bool {
 	return b.query.Any(func(e *parse.Expr) bool { return isDivision(e) || e.Kind == parse.Call && e.Name == "avg" })
 }
 
-// storeBranch makes the table of a branch, and returns the query that takes the branch's place.
-// Literals aren't stored: that query repeats them, so that they keep their types.
+// storeBranch describes the table of a branch, and returns the query that takes the branch's place.
+// Literals aren't stored: the query repeats them, so that they keep their types.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0
@@ -295,7 +295,7 @@ func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext
 	for i, c := range cols {
 		name, as := x.quote(c.Name), ""
 		if single && items[i].Alias == "" && parse.Bare(items[i].Expr).Kind != parse.Column {
-			// The text of an expression may be too long for a name, and two may have the same.
+			// The text of an expression may be too long for a name, or two may have the same text.
 			name = itemName + strconv.Itoa(i+1)
 			edits = append(edits, parse.Edit{Span: sqltext.Span{From: items[i].To, To: items[i].To}, Text: " AS " + name})
 			if c.Name != "" && len(c.Name) <= shortName && strings.TrimSpace(c.Name) == c.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// windowOf returns the window of a function, which may have a name.
+// windowOf returns the window of a function: its own, or one of the clause WINDOW that it names.
 func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	o := e.Over
 	if o.Name == "" {
@@ -26,8 +26,8 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return named[0].Over, nil
 }
 
-// checkNames refuses a name within a window that another element of the select list has, too: some
-// servers take it for the column, others for that element.
+// checkNames refuses the name of a column within a window if another element of the select list has
+// this name, too: some servers take the name for the column, others for that element.
 func (b *block) checkNames(o *parse.Over) error {
 	for _, e := range o.Exprs() {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
@@ -51,7 +51,8 @@ func (b *block) checkNames(o *parse.Over) error {
 	return nil
 }
 
-// ofPeers are window functions that return the same for all rows that are equal in the order.
+// ofPeers are window functions with the same result for all rows that are equal in the window's
+// order.
 var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
 
 // windowsApart reports whether pieces may compute the windows over rows: the query reads one table,
