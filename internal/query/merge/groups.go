@@ -75,7 +75,7 @@ type groupTable struct {
 	index   []uint64
 	count   int
 	stride  int // words of a record
-	flagged int // the first of its slots
+	flagged int // index in a record of its first slot
 	records [][]uint64
 	arena   arena
 }

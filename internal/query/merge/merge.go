@@ -43,7 +43,7 @@ type Memory struct {
 type memoryOutput struct {
 	plan.Output
 	slots []int
-	// class and scale are those of the text.
+	// class and scale are those of the output's text.
 	class engine.ResultClass
 	scale int
 }
@@ -335,7 +335,7 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 		most = int(merge.Limit + merge.Offset + 1)
 	}
 	var list []sorted
-	var key, last []byte // last is the greatest key that may be among the first groups
+	var key, last []byte // keys from last on aren't among the first groups
 	e := m.emitter()
 	byKey := func(a, b sorted) int { return bytes.Compare(a.key, b.key) }
 	for _, t := range m.tables {
@@ -350,7 +350,7 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 			if last != nil && bytes.Compare(key, last) >= 0 {
 				continue
 			}
-			// Of a part of the groups, twice as many are collected before the last ones are dropped.
+			// If most is less than all, twice as many are collected before the last are dropped.
 			if list = append(list, sorted{bytes.Clone(key), t, group}); most < groups && len(list) >= 2*most+1024 {
 				slices.SortFunc(list, byKey)
 				clear(list[most:])
@@ -441,8 +441,8 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes whose order is the order of the groups. With named, they have only the
-// outputs of ORDER BY.
+// sortKey appends bytes whose order is the order of the groups. With named, it appends only those
+// for the outputs of ORDER BY.
 func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
 	NextRow(t.key(r), e.keys)

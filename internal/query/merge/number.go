@@ -239,9 +239,8 @@ var tenTo65 = func() wide {
 	return w
 }()
 
-// quotient divides a sum, in units of its last digit of fromScale, by a count. The result has
-// toScale digits, rounded half away from zero as servers of FinalQuotient do: see
-// engine.FinalQuotient.
+// quotient divides a sum by a count. sum has fromScale digits after the point, and the result has
+// toScale. The result is rounded half away from zero, as by the servers of engine.FinalQuotient.
 func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) {
 	if count == 0 || toScale < fromScale {
 		return q, false

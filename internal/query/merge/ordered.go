@@ -19,8 +19,8 @@ type Ordered struct {
 	free   [][]byte
 }
 
-// BlockSize is the size of the blocks in which rows are passed on. headLimit limits how much of the
-// first piece waits for the reader. Both are in bytes.
+// BlockSize is the size of the blocks in which rows are passed on. headLimit limits the rows of the
+// current piece, head, that wait for the reader. Both are in bytes.
 const (
 	BlockSize = 64 << 10
 	headLimit = 4 << 20
@@ -102,7 +102,7 @@ func (q *Ordered) Next(used []byte) ([]byte, error) {
 	return nil, q.err
 }
 
-// AppendRow appends a row: for each value its length plus 1, 0 for NULL, and its text.
+// AppendRow appends a row: for each value its length plus 1, and its text; for NULL only a 0.
 func AppendRow(b []byte, row [][]byte) []byte {
 	for _, text := range row {
 		if text == nil {

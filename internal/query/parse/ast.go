@@ -28,7 +28,8 @@ type Query struct {
 	// OrderBy, Limit and Offset belong to the whole query, not to one SELECT of a set operation.
 	OrderBy       []Order
 	Limit, Offset *Expr
-	// Tail is the span of ORDER BY, LIMIT and OFFSET together; empty at the end if there are none.
+	// Tail is the span of ORDER BY, LIMIT and OFFSET together; without them, empty at the query's
+	// end.
 	Tail sqltext.Span
 }
 
@@ -60,7 +61,7 @@ type Select struct {
 	// ItemsSpan is the text between SELECT (with its options) and FROM.
 	ItemsSpan sqltext.Span
 	From      []*From
-	// FromSpan is the operand of FROM: From[0] to the last, which commas separate.
+	// FromSpan is the operand of FROM: all elements of From, with the commas between them.
 	FromSpan sqltext.Span
 	Where    *Expr
 	GroupBy  []*Expr
@@ -133,7 +134,7 @@ const (
 	Binary                 // Name is the operator in upper case: "+", "AND", "LIKE", ...; Not for NOT LIKE and its kind
 	Between                // Args: x, low, high; Not
 	In                     // Args: x and the elements, or Query; Not
-	Exists                 // Query; Not is by a Unary around it
+	Exists                 // Query; NOT EXISTS is a Unary around it
 	Subquery               // Query, of one value or row; Name is "ANY" or "ALL" if it follows one of them
 	Case                   // Args in the order of the text
 	Cast                   // CAST, CONVERT, x::type: Args[0]; Type

@@ -145,7 +145,7 @@ func (p *parser) textCall() *Expr {
 		args = append(args, p.expr())
 		switch sep := p.peek(); {
 		case t.Is("TRIM") && sep.Is("FROM"):
-			// The order of the arguments depends on it.
+			// The order of the arguments depends on FROM.
 			unit += " FROM"
 		case sep.Is("FOR") && len(args) == 1:
 			unit = "FOR"

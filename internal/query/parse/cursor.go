@@ -7,7 +7,7 @@ import (
 )
 
 // A cursor is a place among the tokens of a text. Like the methods of a parser, its methods panic
-// with an *Error at a token that they can't read.
+// with a *sqltext.Error at a token that they can't read.
 type cursor struct {
 	text   string
 	syn    sqltext.Syntax
@@ -52,7 +52,7 @@ func (c *cursor) scan() error {
 	return nil
 }
 
-// closing returns the index of the ) of the ( at an index.
+// closing returns the index of the ) that closes the ( at index i.
 func (c *cursor) closing(i int) int { return int(c.match[i]) }
 
 // shorten returns a text for a message. Of a long text it returns the beginning.
@@ -131,7 +131,7 @@ func (c *cursor) expect(word string) sqltext.Token {
 // end returns the end of the last token.
 func (c *cursor) end() int { return c.tokens[c.i-1].To }
 
-// text of a token.
+// of returns the text of a token.
 func (c *cursor) of(t sqltext.Token) string { return c.text[t.From:t.To] }
 
 func (c *cursor) enter() {
@@ -233,7 +233,7 @@ func (c *cursor) fold(name string) string {
 	if !c.syn.Casts {
 		return name
 	}
-	return strings.Map(func(r rune) rune { // not of other letters than those of ASCII
+	return strings.Map(func(r rune) rune { // ASCII letters only
 		if r >= 'A' && r <= 'Z' {
 			r += 'a' - 'A'
 		}

@@ -109,7 +109,7 @@ func Normal(text string, syntax sqltext.Syntax) (string, error) {
 		if semicolon = t.Is(";"); semicolon {
 			continue
 		}
-		// Two signs in a row would begin a comment where white space comes after them.
+		// Two minus signs in a row would begin a comment if white space came after them.
 		if b.Len() > 0 && (t.From > prev.To || t.Is("-") && prev.Is("-")) {
 			b.WriteByte(' ')
 		}

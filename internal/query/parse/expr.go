@@ -43,7 +43,7 @@ func (p *parser) operand(min int) *Expr {
 	p.enter()
 	defer p.leave()
 	left := p.prefix(min)
-	predicate := false // the last operator was one that can't be followed by another of its kind with certainty
+	predicate := false // the last operator was one of predicates: how it binds with another one isn't certain
 	for {
 		t := p.peek()
 		op, not := t.Word, false

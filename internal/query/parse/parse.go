@@ -10,15 +10,15 @@ import (
 // maxDepth limits how deep a statement may be nested.
 const maxDepth = 200
 
-// A parser reads tokens. At a token that it can't read, a method panics with an *Error. Parse
-// recovers and returns the error: no panic leaves the package.
+// A parser reads tokens. At a token that it can't read, a method panics with a *sqltext.Error.
+// Parse recovers and returns the error: no panic leaves the package.
 type parser struct {
 	cursor
 	slab []Expr
 }
 
 // Parse reads one SELECT statement, which may end with a semicolon. The text is in UTF-8. Its error
-// is an *Error.
+// is a *sqltext.Error.
 func Parse(text string, syntax sqltext.Syntax) (q *Query, err error) {
 	if !utf8.ValidString(text) {
 		return nil, sqltext.ErrorAt(text, 0, "a text that isn't UTF-8")

@@ -37,8 +37,8 @@ func (o *Over) Exprs() []*Expr {
 	return list
 }
 
-// Any reports whether is holds for an expression, or for an expression within it. It doesn't enter
-// queries.
+// Any reports whether is returns true for an expression, or for an expression within it. It doesn't
+// enter queries.
 func Any(e *Expr, is func(*Expr) bool) bool {
 	found := false
 	Walk(e, func(e *Expr) bool {
@@ -59,7 +59,7 @@ func Check(e *Expr, visit func(*Expr) (within bool, err error)) (err error) {
 	return err
 }
 
-// Any reports whether is holds for some expression of the query, or of a query within it.
+// Any reports whether is returns true for an expression of the query, or of a query within it.
 func (q *Query) Any(is func(*Expr) bool) bool {
 	found := false
 	q.Walk(nil, func(e *Expr) bool {

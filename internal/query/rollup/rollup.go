@@ -1,8 +1,8 @@
-// Package rollup finds out what of a query roll-ups can answer exactly, and writes the queries that
-// read them.
+// Package rollup finds out which part of a query roll-ups can answer exactly, and writes the
+// queries that read them.
 //
-// In: the plan of a query, and a table with its roll-ups. Out: for each level the text that reads
-// it, or why it can't answer; and what is left to be read from rows. It runs nothing.
+// In: the plan of a query, and a table with its roll-ups, called levels. Out: for each level, the
+// query that reads it, or why it can't answer; and the partitions left to read. It runs nothing.
 package rollup
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Query derives, from the query of a plan's pieces, the queries of roll-ups.
+// A Query derives the queries that read roll-ups from the query of a plan's pieces.
 type Query struct {
 	reader engine.Reader
 	plan   *plan.Plan
@@ -90,11 +90,12 @@ func (u *Query) bounds() rolling.Period {
 	return p
 }
 
-// A Level is a level that can answer the query. edits make the query of a piece one of the level.
+// A Level is a level that can answer the query. edits change the query of a piece so that it reads
+// the level.
 type Level struct {
 	*engine.RolledLevel
 	edits []parse.Edit
-	// counts are the columns with a sum of the level's counts in place of a count.
+	// counts are the columns, by index, in which a sum of the level's counts replaces a count.
 	counts map[int]bool
 }
 
@@ -126,8 +127,8 @@ func (u *Query) Level(r *engine.RolledLevel) (_ *Level, why string) {
 	return l, ""
 }
 
-// hasFraction reports a number such as 1.5 in a condition. MariaDB and MySQL may find another
-// number if they look for it in an index of integers, which the roll-up doesn't have.
+// hasFraction reports a number such as 1.5 in a condition. In an index of integers, MariaDB and
+// MySQL may find another number for it; the roll-up doesn't have that index.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
@@ -139,8 +140,8 @@ func (u *Query) Text(l *Level, ranges []rolling.Period) string {
 	return parse.Replace(u.text, append(slices.Clone(l.edits), parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l.RolledLevel, ranges)}))
 }
 
-// operand is a derived table with the rows of a level, in which the bucket has the name of the time
-// column.
+// operand is a derived table with the rows of a level. The column of buckets has the name of the
+// time column.
 func (u *Query) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
 	quote := u.reader.Dialect().Quote
 	bucket := quote(engine.RolledBucket)

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Time finds out whether expressions of a roll-up's time column have one value for all rows
-// of a bucket: date_trunc('day', ts) does in buckets of an hour, and second(ts) doesn't.
+// A Time finds out whether expressions of a roll-up's time column have one value for all rows of a
+// bucket. In buckets of an hour, date_trunc('day', ts) has one value, and second(ts) has several.
 type Time struct {
 	table  *engine.RolledTable
 	level  *engine.RolledLevel
@@ -32,11 +32,11 @@ const (
 	aDay    = 24 * anHour
 )
 
-// A granule is a stretch of time within which an expression has one value: of Step microseconds,
-// aligned to 1970, or of Months.
+// A granule is a stretch of time within which an expression has one value. Its length is step
+// microseconds, aligned to 1970, or months.
 type granule struct{ step, months int64 }
 
-// finer returns the finer one.
+// finer returns the longest granule that divides both.
 func (g granule) finer(h granule) granule {
 	switch {
 	case g.months > 0 && h.months > 0:
@@ -94,7 +94,7 @@ var timeFields = map[string]granule{
 	"day_minute": perMinute,
 }
 
-// Letters after % in formats, and what they show.
+// The letters after % in formats of DATE_FORMAT and of strftime, with the granules that they show.
 var (
 	dateFormats = map[byte]granule{'Y': perYear, 'y': perYear, 'm': perMonth, 'c': perMonth, 'b': perMonth, 'M': perMonth, 'd': perDay, 'e': perDay, 'j': perDay,
 		'a': perDay, 'W': perDay, 'D': perDay, 'U': perDay, 'u': perDay, 'v': perDay, 'V': perDay, 'x': perDay, 'X': perDay, 'w': perDay,
@@ -102,7 +102,8 @@ var (
 	timeFormats = map[byte]granule{'Y': perYear, 'm': perMonth, 'd': perDay, 'j': perDay, 'w': perDay, 'W': perDay, 'H': perHour, 'M': perMinute, 'S': perSecond, 's': perSecond}
 )
 
-// charFormat has the patterns of to_char that are known.
+// charFormat divides a format of to_char into patterns; charFormats has the patterns that are
+// known.
 var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
@@ -158,8 +159,8 @@ func (t *Time) isTime(e *parse.Expr) bool {
 	return e.Kind == parse.Column && t.same(e.Names[len(e.Names)-1], t.table.Time.Name)
 }
 
-// group returns the column of the roll-up's groups that an expression is; "" if it is none, or if
-// one group may have several values, such as 'a' and 'A', of which the roll-up has only one.
+// group returns the name of the column by which the roll-up groups, if e is such a column; else "".
+// It returns "", too, if a group may have several values, such as 'a' and 'A': the roll-up has one.
 func (t *Time) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
@@ -200,7 +201,7 @@ func (t *Time) granule(e *parse.Expr) (granule, bool) {
 		return granule{}, false
 	}
 	last, _ := literalText(e.Args[len(e.Args)-1])
-	seconds := t.table.Unit == time.Second && t.traits.UnixEpoch && last == "unixepoch" // the argument before counts seconds
+	seconds := t.table.Unit == time.Second && t.traits.UnixEpoch && last == "unixepoch" // the argument before 'unixepoch' counts seconds
 	switch first := t.isInstant(e.Args[0]); e.Name {
 	case "extract":
 		g, ok := timeFields[strings.ToLower(e.Unit)]
