@@ -50,7 +50,7 @@ type answered struct {
 	text  string
 	notes []note
 	found int64 // the value of FOUND_ROWS() after it; -1 is unknown
-	// warned reports warnings of the server, which it lists if it runs the query whole.
+	// warned reports that pieces had warnings: to list them, the server has to run the query whole.
 	warned bool
 }
 
@@ -142,7 +142,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	if !known && !isBug { // the log has a bug already
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
 	}
-	// Idle connections end with the server, and the next ones are new: the next query may be split.
+	// After a restart of the server, only idle connections are lost: the next query may be split.
 	if !known && errors.Is(err, engine.ErrConnectionLost) {
 		return false, nil
 	}
@@ -283,8 +283,8 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that replaces, in the text of the query, the table that is cut by
-// one of its small partitions.
+// substitution returns a function that changes the text of the query: it puts a small partition in
+// the place of the table that is cut.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)
@@ -310,7 +310,7 @@ func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.
 	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name {
 		operand += " AS " + quote(t.Table)
 	}
-	// The same text with parameters in place of values is equal before the table, or behind it.
+	// t may have parameters in place of text's values. It is equal up to the table, or from it on.
 	head, tail := text[:span.To], text[span.From:]
 	return func(t string) (string, error) {
 		if strings.HasPrefix(t, head) {

@@ -26,9 +26,9 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// baseTables refuses tables that pieces, which run in another session with another account, may see
-// otherwise. These are views, whose rows may depend on the user, and temporary tables. params
-// reports a statement with parameters.
+// baseTables refuses views, whose rows may depend on the user, and temporary tables: pieces run in
+// another session, with another account, and may see other rows. params reports a statement with
+// parameters.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
@@ -65,7 +65,7 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 // columns' definitions depend on: the order of tables, and the use of temporary tables.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
-	if !s.mariadb { // where explain_format may be another
+	if !s.mariadb { // whose explain_format may be another
 		words = "EXPLAIN FORMAT=TRADITIONAL "
 	}
 	r, err := s.ask(words + text)

@@ -1,7 +1,6 @@
-// Package serve is the MySQL protocol in front of a MariaDB or MySQL server: each client has a
-// connection of its own to the server, on which everything is passed on as it is, the handshake
-// included, so that users, passwords, transactions, prepared statements and errors are the server's
-// own.
+// Package serve speaks the MySQL protocol in front of a MariaDB or MySQL server. Each client has a
+// connection of its own to the server. Everything is passed on as it is, even the handshake, so
+// that users, passwords, transactions, prepared statements and errors are the server's own.
 //
 // In: connections of clients, and the address of a server. Out: the server's bytes. It refuses
 // protocols older than 4.1, and doesn't offer compression.
@@ -39,7 +38,7 @@ import (
 // Protocol is the protocol's name, in flags.
 const Protocol = "mysql"
 
-// Options are those of a Front.
+// Options are the settings of a Front.
 type Options struct {
 	// Wire is where the server is.
 	Wire engine.Wire
@@ -58,7 +57,7 @@ type Options struct {
 	Memory int64
 	// Rollups tells what the roll-ups of tables have; nil reads none.
 	Rollups query.Rollups
-	// NoRollups and NoCache are those of query.Options.
+	// NoRollups and NoCache are as in query.Options.
 	NoRollups, NoCache bool
 	// Answer answers queries in the place of a query.Runner, in tests.
 	Answer Answerer
@@ -185,8 +184,8 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 }
 
 // loopCount is the number of loops: one for each core, or half as many if the server is on this
-// machine, where it and its clients need the other cores. Fewer loops find more events at once and
-// sleep less often, and one loop passes on what several cores of a server answer.
+// machine, because the server and its clients need cores, too. Fewer loops find more events at once
+// and sleep less often, and one loop can pass on what several cores of a server answer.
 func (f *Front) loopCount() int {
 	if r := f.o.Reader; r != nil && r.Cores() > 0 {
 		return max(1, runtime.NumCPU()/2)

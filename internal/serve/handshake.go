@@ -21,8 +21,8 @@ import (
 // goes to the server, and so every method of authentication works. A password is seen only by a
 // method that sends it within TLS or over a socket, and it is not kept.
 
-// connectTimeout limits a connection to the server, handshakeTimeout the whole handshake: it is
-// like the server's connect_timeout, and includes the time to type a one-time password.
+// connectTimeout limits the time to reach the server. handshakeTimeout limits the whole handshake,
+// like the server's connect_timeout: it includes the time to type a one-time password.
 const (
 	connectTimeout   = 10 * time.Second
 	handshakeTimeout = 60 * time.Second
@@ -96,7 +96,7 @@ var (
 	errDenied  = fmt.Errorf("access denied: %w", errRefused)
 )
 
-// noDenied returns an error, but for errDenied.
+// noDenied returns err, or nil for errDenied.
 func noDenied(err error) error {
 	if errors.Is(err, errDenied) {
 		return nil
@@ -104,8 +104,8 @@ func noDenied(err error) error {
 	return err
 }
 
-// noClient returns the error for a handshake whose client has gone, such as a probe, or was cut
-// off.
+// noClient returns errRefused if err says that the client has gone, such as a probe, or was cut
+// off; else err.
 func noClient(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errRefused
@@ -279,8 +279,8 @@ func (c *client) exchange(shift int) error {
 	seq := byte(0) // of the last packet to the client
 	for {
 		p, err := c.server.packet(maxHandshake)
-		// The client's goroutine must read nothing behind the authentication, and so it ends before the
-		// client is told that it may go on.
+		// The goroutine that reads from the client must read nothing behind the authentication. So
+		// it ends before the client is told that it may go on.
 		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error
 		mismatch := !last && c.needsKey(p[mysqlwire.HeaderSize:])
 		if last || mismatch {

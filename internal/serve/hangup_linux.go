@@ -4,8 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports that the other end of a connection has closed it, whatever can still be read from
-// it.
+// hungUp reports that the other end of a connection has closed it, even if bytes can still be read.
 func hungUp(fd uintptr) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p, 0)

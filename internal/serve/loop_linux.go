@@ -41,9 +41,9 @@ type loops struct {
 // procs is held while GOMAXPROCS is changed.
 var procs sync.Mutex
 
-// addProcs changes GOMAXPROCS. A loop waits in a system call, for less than a statement takes. As
-// long as another processor is idle, Go's scheduler leaves the loop its processor, and doesn't
-// check every 20 us what else it could run there.
+// addProcs adds n, one for each loop, to GOMAXPROCS. A loop waits in a system call, for less than a
+// statement takes. As long as another processor is idle, Go's scheduler leaves the loop its
+// processor, and doesn't check every 20 us what else it could run there.
 func addProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -111,8 +111,8 @@ func (l *loop) run() {
 	}
 }
 
-// watched are the events of a socket that doesn't wait to be written to. A Unix socket would also
-// be woken whenever the server reads, if it had EPOLLOUT.
+// watched are the events of a socket that nobody waits to write to. With EPOLLOUT, a Unix socket
+// would wake the loop whenever the server reads.
 const watched = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // A sock is a session's socket that a loop watches. It is a net.Conn for the session's goroutine.
@@ -120,13 +120,13 @@ type sock struct {
 	net.Conn // closed; for its addresses
 	of       *client
 	loop     *loop
-	server   bool // of the two, it is the one to the server
+	server   bool // it is the connection to the server, and not to the client
 
 	in, out chan struct{} // signals of events for the session's goroutine
 
 	mu     sync.Mutex
-	fd     int // -1 when closed
-	late   bool
+	fd     int  // -1 when closed
+	late   bool // its deadline has passed
 	hangup bool
 }
 
@@ -188,7 +188,7 @@ func (l *loop) add(from net.Conn, conn syscall.Conn) (*sock, error) {
 	return &sock{Conn: from, loop: l, fd: fd, in: make(chan struct{}, 1), out: make(chan struct{}, 1)}, nil
 }
 
-// event is called by the loop.
+// event handles events of the socket. The loop calls it.
 func (s *sock) event(events uint32) {
 	if events&unix.EPOLLOUT != 0 {
 		signal(s.out)
@@ -305,8 +305,8 @@ func (s *sock) isLate() bool {
 	return s.late
 }
 
-// SetDeadline implements net.Conn with two deadlines: the zero time is none, and any other time has
-// passed.
+// SetDeadline implements net.Conn, but knows only two deadlines: the zero time is none, and any
+// other time is taken as passed.
 func (s *sock) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.late = !t.IsZero()
@@ -348,7 +348,7 @@ func (c *client) release() {
 		s.loop.mu.Lock()
 		delete(s.loop.socks, int32(s.fd))
 		s.loop.mu.Unlock()
-		// An event that the loop already has finds the session owned.
+		// An event that the loop already has does nothing to a session that is owned.
 		c.turn.mu.Lock()
 		c.turn.owned = true
 		s.mu.Lock()

@@ -51,7 +51,7 @@ func (f *Front) Handler() http.Handler {
 	m := f.metrics
 	r.MustRegister(m.accepted, m.refused, m.panics, m.split, m.pieces, m.cached, m.whole, m.seconds,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// The others are read when they are asked for.
+	// The following figures are read when they are asked for.
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 	}

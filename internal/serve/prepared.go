@@ -2,8 +2,8 @@ package serve
 
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
-// Commands for prepared statements that are passed on. If an execution that was answered in pieces
-// had the types of its parameters, the server gets the types with the next execution.
+// Commands for prepared statements that are passed on. A client sends the types of parameters only
+// once. If that execution was answered in pieces, the server gets the types with the next one.
 
 // wantHead reads the part of a command for a prepared statement that decides about it: the
 // statement's id, and the types of its parameters.

@@ -43,8 +43,8 @@ type client struct {
 	zero  bool
 }
 
-// A turn says whether its loop or its goroutine serves a session at present: see step. mu is held
-// by the loop while it serves the session, and by whoever changes these fields.
+// A turn says whether a session is served by its loop or by its goroutine at present: see step. mu
+// is held by the loop while it serves the session, and by whoever changes these fields.
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over

@@ -10,7 +10,8 @@ import (
 // A reply follows the bytes of a server's response to one command. It finds the end of the
 // response, and its status of the session. It keeps no bytes.
 type reply struct {
-	// As negotiated, an EOF packet ends the definitions, and a flag follows the number of columns.
+	// As negotiated: an EOF packet ends the definitions (eofs), and a flag follows the number of
+	// columns (meta).
 	eofs, meta bool
 
 	expect expectation
@@ -191,7 +192,7 @@ func (r *reply) packet(head []byte, size int) {
 			r.expect = expectNothing
 		}
 	case expectRows:
-		// A row may begin with the same byte, if its first value has 16 MB or more.
+		// A row may begin with this byte, too, if its first value has 16 MB or more.
 		if first == mysqlwire.EOF && (size < 9 || !r.eofs && size < mysqlwire.MaxPayload) {
 			r.ok(head)
 		}

@@ -33,7 +33,7 @@ type columnType struct {
 func (t columnType) plainText() bool {
 	switch c := t.collation; {
 	case c == 63, c == 11, c == 65, c == 33, c == 45, c == 46, c == 83:
-		// Bytes, ASCII, the usual ones of UTF-8.
+		// Bytes, ASCII, and the usual collations of UTF-8.
 		return true
 	default:
 		// Collations of UTF-8 by UCA 4 and 5, UCA 9, and UCA 14.
@@ -225,8 +225,8 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the answer's rows
-// are the notes; after a query that was passed on, only if the server has no warnings.
+// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the rows are the
+// notes. After a query that was passed on, they are the server's warnings, or, without any, notes.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {

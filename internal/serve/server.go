@@ -104,10 +104,10 @@ func (s *server) refusal(err error) error {
 	return err
 }
 
-// converse sends a command and passes the payloads of its response to fn, each with the expectation
-// of the reply. An error packet is returned as a *mysqlwire.ServerError. After an error of another
-// kind, such as a response of more than limit bytes, the connection can't be used. The payload of
-// the packet that ends rows is s.last.
+// converse sends a command and passes the payloads of its response to fn, each with what the reply
+// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another
+// kind, such as a response of more than limit bytes, the connection can't be used. It sets s.last
+// to the payload of the packet that ends rows.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	s.last = nil
 	s.reply.follow(command[mysqlwire.HeaderSize:])

@@ -21,7 +21,8 @@ type sessionState struct {
 	idle        time.Duration // after so long without a statement the server ends the connection
 }
 
-// resultsSetting is the character set to which texts of results are converted; "" is none.
+// resultsSetting is the setting with the character set to which texts of results are converted; its
+// value "" is none.
 const resultsSetting = "character_set_results"
 
 // leastPacket is the least max_allowed_packet of a session whose queries are split. The front's own
@@ -82,8 +83,8 @@ func (c *client) settings() (*sessionState, error) {
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
-	// This answer says whether a transaction is open. The response before may not say: an error has no
-	// status.
+	// This answer says whether a transaction is open. The response to the client's last command may
+	// not say it: an error has no status.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &notSplit{whyState, "a transaction is open"}
@@ -111,7 +112,7 @@ func (f *Front) stateNames() ([]string, error) {
 	st, err := f.o.Reader.ReadState(ctx, s)
 	isolation := "transaction_isolation"
 	if err == nil {
-		// MariaDB has had the standard's name since 11.1, and MySQL no other one since 8.0.
+		// MariaDB has had this name since 11.1. MySQL has had only this name since 8.0.
 		if _, missing := s.State(ctx, isolation); missing != nil {
 			isolation = "tx_isolation"
 		}

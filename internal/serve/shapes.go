@@ -2,20 +2,20 @@ package serve
 
 import "sync/atomic"
 
-// shapes remember until when statements of a shape needn't be looked at, because they are passed on
-// whole. If a shape loses its place to another shape, its next statement is examined again.
+// shapes remember for each shape of statements (see session.Shape) until when they are passed on
+// whole, unexamined. If a shape loses its place to another, its next statement is examined again.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]
 }
 
-// due reports that a statement is to be looked at. now is in milliseconds.
+// due reports that a statement is to be examined. now is in milliseconds.
 func (s *shapes) due(shape, now uint64) bool {
 	at := &s[shape%uint64(len(s))]
 	return at.shape.Load() != shape || at.until.Load() <= now
 }
 
-// rest says that statements of a shape needn't be looked at until a time, and why.
+// rest says that statements of a shape needn't be examined until a time, and why.
 func (s *shapes) rest(shape, until uint64, why *string) {
 	at := &s[shape%uint64(len(s))]
 	at.until.Store(until)

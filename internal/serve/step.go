@@ -185,7 +185,7 @@ func (s *side) room() {
 	}
 }
 
-// recall ends a session that is idle, if it is its loop's.
+// recall ends a session that is idle, if its loop serves it.
 func (c *client) recall() {
 	c.turn.mu.Lock()
 	defer c.turn.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // connection, because the server may close it while the session is idle (the server is stopped, or
 // the connection killed), or the client while pieces run.
 
-// sweepEvery is the longest time until a closed connection is noticed. Looking at one costs about a
-// microsecond.
+// sweepEvery is the longest time until a closed connection is noticed. Looking at a connection
+// costs about a microsecond.
 const sweepEvery = 200 * time.Millisecond
 
 // slowClient is for how long a client may not read at all before it is cut off.
@@ -54,7 +54,7 @@ func (f *Front) sweep(ctx context.Context) {
 		phase uint64
 		since time.Time
 	}
-	last := map[*client]seen{} // by the sweep before
+	last := map[*client]seen{} // what the sweep before has seen
 	f.clock.Store(uint64(time.Now().UnixMilli()))
 	for {
 		select {
@@ -74,7 +74,8 @@ func (f *Front) sweep(ctx context.Context) {
 					_ = c.user.SetReadDeadline(past)
 				}
 			case phaseConnect:
-				// The server limits its time. Its last words are passed on before the next sweep.
+				// The server ends a slow handshake. Its last words are passed on before the next
+				// sweep.
 				if c.server.link.hungUp() {
 					if last[c].phase == phase {
 						c.cut()

@@ -210,8 +210,8 @@ var (
 )
 
 // Refusal returns why no query of the session may be split at present; nil if a query may be split.
-// After a statement that has changed rows no query is: a view may call ROW_COUNT(), which the front
-// could not restore.
+// After a statement that has changed rows, no query is split: a view may call ROW_COUNT(), which
+// the front could not restore.
 func (s *Session) Refusal() *string {
 	switch {
 	case s.Relayed:
