@@ -73,11 +73,11 @@ type place struct {
 	left      []*Table // tables to close: they are no longer kept
 }
 
-// wakeUp has the goroutine of openAll look for something to do.
+// wakeUp makes the goroutine of openAll look for something to do.
 func (p *place) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // it is about to
+	default: // it is about to look
 	}
 }
 
@@ -255,7 +255,7 @@ func (f *Fleet) open(ctx context.Context, m *Member) {
 		m.again = time.Now().Add(openAgain)
 	}
 	if m.table != nil {
-		if t != nil { // else its keeper notices, too
+		if t != nil { // else the running maintenance notices the error, too
 			f.report(m, err)
 		}
 		return
@@ -379,7 +379,7 @@ func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 		}
 		m.file, m.stamp, m.again, m.tries = files[i], stamp, time.Time{}, 0
 		files = slices.Delete(files, i, i+1)
-		m.check = m.table != nil // which follows what was applied
+		m.check = m.table != nil // it is kept by the declaration that was applied
 		f.add(ctx, m)            // wakes its place
 	}
 	for _, n := range files {

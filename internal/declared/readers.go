@@ -22,7 +22,7 @@ type Readers struct {
 type Reader struct {
 	Name   string
 	Reader engine.Reader
-	// Err is why it can't be reached. Then Reader is nil.
+	// Err is why the node can't be reached. Then Reader is nil.
 	Err error
 }
 
@@ -39,7 +39,7 @@ func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 }
 
 // Check returns an error if a head can't present the nodes as one table: see apply.CheckPlaces.
-// Head is the database that plans the queries. Without nodes, nothing is asked.
+// head is the database that plans the queries. If no node could be reached, nothing is asked.
 func (r *Readers) Check(ctx context.Context, head engine.DB) error {
 	var names []string
 	var nodes []engine.Keeper

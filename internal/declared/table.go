@@ -28,7 +28,8 @@ func (t *Table) Close() error { return t.file.close(t.Target) }
 // Open opens the table, which may not exist yet.
 func (f *File) Open(ctx context.Context) (*Table, error) { return f.openLocked(ctx, false) }
 
-// openLocked opens a table that is to be changed, with the locks that all who change it use.
+// openLocked opens a table that is to be changed. It refuses a node of a cluster if a process on
+// another node could take the same locks.
 func (f *File) openLocked(ctx context.Context, applied bool) (*Table, error) {
 	t, err := f.open(ctx, applied)
 	if err != nil {
@@ -55,7 +56,7 @@ func (f *File) OpenApplied(ctx context.Context) (*Table, error) {
 	return t, nil
 }
 
-// open opens the table. One that must have been applied has no missing file.
+// open opens the table. With applied, it is an error if the table's SQLite file doesn't exist.
 func (f *File) open(ctx context.Context, applied bool) (_ *Table, err error) {
 	if err := WantTarget(f.Declaration); err != nil {
 		return nil, err
@@ -99,8 +100,8 @@ func (t *Table) wantApplied(ctx context.Context) error {
 	return engine.Hinted(err, "rowmill apply %s", t.Declared.Source)
 }
 
-// Status returns the status of the table, or of each of its nodes, and of a head that doesn't
-// present the nodes. A node that can't be reached has a status that says so.
+// Status returns the status of the table. For a table on several servers, it returns the status of
+// each node, even of one that can't be reached, and of the head if it has a problem.
 func (f *File) Status(ctx context.Context) ([]*maintain.Status, error) {
 	if f.Sharded() {
 		return f.statusOfNodes(ctx)

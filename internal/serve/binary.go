@@ -188,7 +188,7 @@ func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string,
 			literal = strconv.FormatFloat(float64(math.Float32frombits(uint32(n))), 'e', -1, 64)
 		case kind == typeDouble:
 			literal = strconv.FormatFloat(math.Float64frombits(n), 'e', -1, 64)
-		case unsigned || kind == typeYear: // a literal has a sign
+		case unsigned || kind == typeYear: // an integer literal is signed
 			return "", nil, unknown
 		default:
 			shift := 64 - 8*size

@@ -11,7 +11,7 @@ import (
 // or as decimal digits, depending on the expression and the plan, and don't say which.
 type bitWriter struct {
 	Writer
-	cols   []engine.ResultColumn // nil if none is such; the others have no Width
+	cols   []engine.ResultColumn // nil if no column has such bits; the other columns have no Width
 	rows   int64
 	values [][]byte
 }

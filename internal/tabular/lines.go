@@ -19,7 +19,7 @@ type lines struct {
 }
 
 func (l *lines) Columns(cols []engine.ResultColumn) error {
-	l.hex = []byte{} // nil is NULL, which no bytes are not
+	l.hex = []byte{} // not nil, which is NULL: a value of no bytes isn't NULL
 	for i, c := range cols {
 		l.forms = append(l.forms, formOf(c))
 		if l.noHeader {

@@ -75,7 +75,7 @@ func (c *parquetColumn) node() parquet.Node {
 	return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
 }
 
-// hasBounds reports whether the library's minima and maxima are right, and useful; see archives.
+// hasBounds reports whether the library writes right and useful minima and maxima of pages.
 func (c *parquetColumn) hasBounds() bool {
 	switch c.form {
 	case formText, formBytes, formHex, formFloat:
@@ -183,7 +183,7 @@ func (p *parquetWriter) value(c *parquetColumn, text []byte) (v parquet.Value, w
 			if err != nil {
 				return isNo("an integer from 0 to 2^64-1")
 			}
-			return parquet.Int64Value(int64(n)), "" // as the format has them: the same bits
+			return parquet.Int64Value(int64(n)), "" // the format stores the same bits
 		}
 		n, err := value.ParseInt(text)
 		if err != nil {

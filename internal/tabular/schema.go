@@ -21,7 +21,7 @@ type Field struct {
 	Node parquet.Node
 }
 
-// NewSchema returns a schema whose columns keep their order, which a parquet.Group sorts by name.
+// NewSchema returns a schema whose columns keep their order. (parquet.Group sorts them by name.)
 func NewSchema(name string, fields []Field) *parquet.Schema {
 	g := &group{fields: make([]parquet.Field, len(fields))}
 	for i, f := range fields {

@@ -2,9 +2,9 @@
 // TSV, NDJSON and Parquet.
 //
 // In: the columns of a result as the server describes them (engine.ResultColumn), and rows as its
-// texts. Out: bytes on an io.Writer. Values are passed on exactly: numbers are never converted to
-// binary fractions unless they are such. What a format can't hold, such as a text that isn't UTF-8
-// in JSON, is an error that names row and column. A Writer needs memory for one row, and for a
+// texts. Out: bytes on an io.Writer. Values are passed on exactly: only binary fractions are ever
+// converted to binary fractions. What a format can't hold, such as a text that isn't UTF-8 in JSON,
+// is an error that names the row and the column. A Writer needs memory for one row, and for a
 // sample of rows (Table) or a row group (Parquet).
 //
 //	w, err := tabular.New(tabular.CSV, os.Stdout, tabular.Options{})
@@ -80,7 +80,7 @@ type Options struct {
 // the rest and does not close the io.Writer. Without Close the answer is incomplete.
 type Writer interface {
 	Columns(cols []engine.ResultColumn) error
-	// Row takes the texts of the server, nil for NULL, which are not used after the call.
+	// Row takes the texts of the server, nil for NULL. It doesn't keep them after the call.
 	Row(values [][]byte) error
 	Close() error
 }
@@ -122,7 +122,7 @@ const (
 	formInstant // date and time of day with an offset
 )
 
-// typeForms are the forms of types whose class says less, by the server's names for them.
+// typeForms has forms by the server's names of types, where a column's class doesn't say the form.
 var typeForms = map[string]form{
 	"bool": formBool, "date": formDate,
 	"datetime": formTime, "timestamp": formTime, "timestamp without time zone": formTime,
@@ -161,7 +161,7 @@ func (f form) number() bool {
 // binary reports whether the values are bytes.
 func (f form) binary() bool { return f == formBytes || f == formHex }
 
-// appendBits appends a number of up to 64 bits in decimal: hexadecimal could be read otherwise.
+// appendBits appends a number of up to 64 bits in decimal: readers may not know hexadecimal digits.
 func appendBits(dst, text []byte) []byte { return strconv.AppendUint(dst, bitsOf(text), 10) }
 
 func bitsOf(text []byte) (n uint64) {

@@ -129,8 +129,8 @@ func (r treeReader) keys(e *unstable.Node) (out []*Value) {
 	return out
 }
 
-// under returns the table with the name of step within in, created if it does not
-// exist. For an array of tables it returns the last one.
+// under returns the table in in that has the name of step; if there is none, it adds step. For an
+// array of tables, it returns the last table.
 func under(in, step *Value) *Value {
 	at := in.Find(step.Key)
 	if at == nil {
@@ -254,7 +254,7 @@ func distance(a, b string) int {
 	return rows[len(a)][len(b)]
 }
 
-// DidYouMean adds the name that was probably intended to a hint.
+// DidYouMean returns a hint: the name that was probably intended, or all known names.
 func DidYouMean(name string, known []string) string {
 	if n := Nearest(name, known); n != "" {
 		return fmt.Sprintf("did you mean %s?", n)

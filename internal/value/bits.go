@@ -25,7 +25,7 @@ func (t Type) bits(s Server) Reader {
 			return nil, errBits
 		}
 		digits = bytes.TrimLeft(digits, "0")
-		// Each digit needs at least one bit; converting very long numbers is slow.
+		// Each digit needs at least one bit: longer numbers, slow to convert, aren't converted.
 		n, ok := new(big.Int), len(digits) <= t.Bits
 		if ok && len(digits) > 0 {
 			n.SetString(unsafeString(digits), base)

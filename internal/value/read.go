@@ -37,7 +37,8 @@ type Notation struct {
 	Bytes string `json:"bytes,omitempty"`
 	// DecimalComma means that numbers have a comma as the decimal sign.
 	DecimalComma bool `json:"decimal_comma,omitempty"`
-	// TimeFormats has the form of times by column, "" for all others. Without a form see ParseTime.
+	// TimeFormats has the form of times by column; "" is for all other columns. Columns without a
+	// form have the forms of ParseTime.
 	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
 	// TimeFormat is the form for the column that is read; nil means the forms of ParseTime.
 	TimeFormat *TimeFormat `json:"-"`
@@ -59,7 +60,7 @@ type Reader struct {
 	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
 	Int   func(text []byte) (int64, error)
 	Float func(text []byte) (float64, error)
-	// Append appends the value to dst, which it returns as it was after an error.
+	// Append appends the value to dst. After an error, it returns dst as it was.
 	Append func(dst, text []byte) ([]byte, error)
 }
 
@@ -105,7 +106,7 @@ var (
 	errNoJSON   = errors.New("it is not JSON")
 )
 
-// ints returns the reader of integers. A server that keeps to its types reports the range itself.
+// ints returns the reader of integers. A server that keeps to its types checks the range itself.
 func (t Type) ints(s Server) func(text []byte) (int64, error) {
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if s.Untyped {

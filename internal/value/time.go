@@ -77,7 +77,7 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 }
 
 // fractions returns the reader of times of day and intervals. It refuses or truncates digits of a
-// second that the column doesn't store. In an interval, seconds follow a colon.
+// second that the column doesn't store. In an interval, only a number after a colon counts seconds.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {

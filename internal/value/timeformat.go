@@ -235,7 +235,7 @@ var (
 	errWeekday = errors.New("the day is another day of the week")
 )
 
-// upTo reads up to n digits of a number in a range, of which blanks may replace leading zeros.
+// upTo reads a number of up to n digits within a range. Blanks may replace leading zeros.
 func upTo(p []byte, n, from, to int) (int, []byte, bool) {
 	blank := 0
 	for blank < n-1 && blank < len(p) && p[blank] == ' ' {

@@ -33,8 +33,8 @@ func (k Kind) String() string {
 	return [...]string{"other", "integer", "float", "decimal", "time", "text", "bytes"}[k]
 }
 
-// A Logical type says what values mean if their Kind doesn't say it, as in Parquet. The Kind
-// differs between servers: JSON is Text on one and Other on another.
+// A Logical type says what values mean if their Kind doesn't say it, like Parquet's logical types.
+// Kinds differ between servers: JSON is Text on one and Other on another.
 type Logical int
 
 const (
@@ -62,8 +62,8 @@ type Type struct {
 	Unsigned bool
 	// Precision is a decimal's number of digits, 0 for any number; Scale is how many follow the point.
 	Precision, Scale int
-	// Exact is set for a server that stores numbers as binary fractions whatever the column's type: so
-	// many digits are kept of a number that is not a 64-bit integer. Otherwise it is 0.
+	// Exact is how many digits the server keeps of a number that is not a 64-bit integer, if it
+	// stores numbers as binary fractions whatever the column's type. Otherwise it is 0.
 	Exact int
 	// NaN reports that numbers include NaN, and binary fractions the infinities.
 	NaN bool
@@ -71,9 +71,9 @@ type Type struct {
 	Digits int
 	// Length is the maximum length of text in characters, and of bytes; 0 is unlimited or unknown.
 	Length int
-	// Members are an Enum's or a Set's members. A member with backslashes is there in both readings.
+	// Members are an Enum's or a Set's members. One with backslashes is listed also unescaped.
 	Members []string
-	// Array reports that values are arrays, whose elements nothing is known about.
+	// Array reports that values are arrays. Nothing is known about their elements.
 	Array bool
 }
 
@@ -149,7 +149,7 @@ func ParseName(native string) Name {
 	return n
 }
 
-// Number returns the number at place i, or another if there is none.
+// Number returns the number at place i, or without if there is none.
 func (n Name) Number(i, without int) int {
 	if i < len(n.Numbers) {
 		return n.Numbers[i]
@@ -166,7 +166,7 @@ func closing(text string) int {
 	for i := range len(text) {
 		switch {
 		case text[i] == '\'':
-			quoted = !quoted // a doubled quote does so twice
+			quoted = !quoted // a doubled quote changes it twice
 		case text[i] == ')' && !quoted:
 			return i
 		}
@@ -174,7 +174,7 @@ func closing(text string) int {
 	return -1
 }
 
-// members returns the words of 'a','it”s'. One with a backslash is there twice, also unescaped.
+// members returns the words of 'a','it”s'. One with a backslash is listed also unescaped.
 func members(list string) (out []string) {
 	for {
 		_, text, found := strings.Cut(list, "'")
