@@ -23,7 +23,7 @@ const (
 	mostPartial = CacheBytes / 16
 )
 
-// CacheStats are the figures of the cache of partials since the Runner was made.
+// CacheStats are the figures of the cache of partial results since the Runner was made.
 type CacheStats struct {
 	// Hits is the number of periods that were found in the cache. Misses is the number of periods
 	// that were not, although they can be cached.
@@ -252,8 +252,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
 			continue
 		}
-		// The partition before this one has to end where this period begins: otherwise the partition
-		// may have rows from before its period.
+		// The partition before this one has to end where this period begins: otherwise this
+		// partition may have rows from before its period.
 		last := p.Table.Parts[i-1]
 		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
 			continue

@@ -73,7 +73,7 @@ type ExplainedPiece struct {
 	Rows       *int64   `json:"rows"`
 }
 
-// ExpectedSeconds are rough: the estimated rows at nominalRate.
+// ExpectedSeconds are rough: the estimated number of rows, divided by nominalRate.
 type ExpectedSeconds struct {
 	Whole float64 `json:"whole"`
 	Split float64 `json:"split"`

@@ -89,7 +89,7 @@ func (r *Runner) choosePieces(ctx context.Context, s *engine.Session, p *plan.Pl
 		if len(p.Rollups) > 0 {
 			return nil
 		}
-		if p.Table.Rewritten { // only a piece of one server may be passed on
+		if p.Table.Rewritten { // the head may pass on a piece only if its rows are on one server
 			rows := partRows(p.Table)
 			for i := range p.Parts {
 				p.Pieces = append(p.Pieces, joinParts(rows, p.Parts[i:i+1]))
@@ -134,7 +134,7 @@ func (r *Runner) soonRefused(p *plan.Plan) string {
 }
 
 // refusal returns why a query is run whole although it could be split: pieces wouldn't be faster,
-// or there are none. It returns "" if it is to be split.
+// or there are none. It returns "" if the query is to be split.
 func (r *Runner) refusal(p *plan.Plan) string {
 	switch {
 	case len(p.Table.Parts) == 0 && !r.o.ByRange:

@@ -50,7 +50,7 @@ type Options struct {
 	NoRerun bool
 	// Rollups tells what the roll-ups of tables have; nil reads none.
 	Rollups Rollups
-	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partials.
+	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partial results.
 	NoRollups, NoCache bool
 }
 
@@ -97,8 +97,8 @@ type Report struct {
 	// Warned is the number of warnings of the server about values in pieces, such as a division by
 	// zero.
 	Warned int64
-	// Cached is the number of periods whose partials came from the cache. Uncached is why no period
-	// could be cached; "" if some could.
+	// Cached is the number of periods whose partial results came from the cache. Uncached is why no
+	// period could be cached; "" if some could.
 	Cached   int
 	Uncached string
 	// Rerun is why the query was run again, whole, after its pieces. For example, rows tie at a

@@ -37,7 +37,7 @@ func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *plan.Plan, mo
 		p.Whole = "table " + p.Table.Name + " has neither partitions nor a primary key"
 		return nil, nil
 	}
-	fail := func(err error) error { // the whole needs no ranges
+	fail := func(err error) error { // the whole query needs no ranges
 		if plan.Unanswered(ctx, err) {
 			return err
 		}
@@ -168,8 +168,8 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// A cut is searched with at most maxProbes estimates, one for each bit of the key. The search ends
-// when a piece has its share of the rows, give or take 1/tolerance. Even values need one estimate.
+// A cut is searched with at most maxProbes estimates, one for each bit of the key, until a piece
+// has its share of the rows, give or take 1/tolerance. Evenly distributed values need one estimate.
 const (
 	maxProbes = 64
 	tolerance = 4

@@ -31,7 +31,7 @@ func (r *Runner) useRollups(ctx context.Context, s *engine.Session, p *plan.Plan
 		return nil
 	}
 	t, err := r.o.Rollups.RolledTable(ctx, p.Table)
-	if err != nil && ctx.Err() == nil && !isBug(err) { // such as a missing privilege: the rows answer the query as well
+	if err != nil && ctx.Err() == nil && !isBug(err) { // such as a missing privilege: rows answer the query instead
 		p.NoRollup = "the state of the roll-ups can't be read: " + err.Error()
 		return nil
 	}

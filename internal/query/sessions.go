@@ -32,8 +32,8 @@ type session struct {
 	since time.Time
 }
 
-// get returns a session with these settings: an idle one, in which it sets them again, or a new
-// one.
+// get returns a session with these settings: an idle session, in which it sets their values, or a
+// new one.
 func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	for {
 		s, old := p.take(st)

@@ -12,8 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// hole marks, in the query of a piece, where the name of the table goes with the piece's
-// partitions.
+// hole marks the place in the query of a piece for the table's name with the piece's partitions.
 const hole = '\x00'
 
 // A block is the SELECT that is split, with the table in its FROM that is divided among pieces.
@@ -410,8 +409,7 @@ const (
 	inHaving                 // and within elements of ORDER BY: an alias or a column
 )
 
-// resolve returns the element of the select list whose alias a name is; nil if the name is a
-// column.
+// resolve returns the element of the select list that has e as its alias; nil if e is no alias.
 func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 	if e.Kind != parse.Column || len(e.Names) != 1 || in == inItems {
 		return nil, nil

@@ -541,7 +541,7 @@ func (g *grouped) writeTies(items []string, having string, unique bool) {
 		switch {
 		case i >= len(g.keys):
 			name, uses[0] = valueName+strconv.Itoa(i-len(g.keys)+1), engine.KeyDistinct
-		case g.super || len(g.values) > 0: // groups by more than the keys
+		case g.super || len(g.values) > 0: // pieces group by more than the keys
 			uses = append(uses, engine.KeyDistinct)
 		}
 		for _, use := range uses {

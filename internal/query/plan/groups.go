@@ -50,7 +50,7 @@ type aggregate struct {
 	parts []int
 }
 
-// A part is a column of the groups after the keys.
+// A part is a column of the group table, after the keys.
 type part struct {
 	name     string
 	text     string // in the query of a piece; "" if pieces don't have the column
@@ -415,7 +415,7 @@ func (g *grouped) checkKey(k *key) error {
 	switch c := k.col; {
 	case g.facts.Ambiguous(c, k.text, g.keyUse()) == "TRUE", c.Class == engine.ClassOther,
 		c.Class == engine.ClassFloat && !c.AllDigits && g.facts.Carry(c, k.text) == "",
-		g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && c.Native == "": // it may have no type
+		g.traits.Affinity && parse.Bare(k.expr).Kind == parse.Column && c.Native == "": // the column may have no type
 		return refuse(keyAmbiguous, k.text)
 	case g.otherDigits(k.expr, c), g.traits.HiddenDigits && c.Class == engine.ClassDecimal && divided(k.expr):
 		return refuse(keyDigits, k.text)

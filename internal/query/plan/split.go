@@ -488,7 +488,7 @@ func (x *splitter) checkClock(e *parse.Expr) error {
 	switch e.Kind {
 	case parse.Literal:
 		text := e.Name
-		if i := strings.IndexAny(text, "'$"); i >= 0 { // after E, or the name of a type
+		if i := strings.IndexAny(text, "'$"); i >= 0 { // E or the name of a type may come before
 			text = text[i:]
 		}
 		if clockTexts[strings.ToLower(strings.Trim(text, "'$ \t\r\n"))] {
@@ -533,8 +533,9 @@ func firstWord(text string) string {
 	return word
 }
 
-// clockTexts are texts that stand for the current time, or are modifiers of SQLite's functions that
-// stand for it. timeNames are types and functions that convert texts to times.
+// clockTexts are texts that stand for the current time, such as 'now'; also modifiers of SQLite's
+// functions, which mean it if they stand alone. timeNames are types and functions that convert
+// texts to times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")
