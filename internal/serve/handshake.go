@@ -18,8 +18,8 @@ import (
 )
 
 // The handshake is relayed: the server's random bytes go to the client, the client's answer to them
-// goes to the server, and so every method of authentication works. A password is seen only by a
-// method that sends it within TLS or over a socket, and it is not kept.
+// goes to the server, and so every method of authentication works. The front sees a password only
+// if the method sends it within TLS or over a socket, and doesn't keep it.
 
 // connectTimeout limits the time to reach the server. handshakeTimeout limits the whole handshake,
 // like the server's connect_timeout: it includes the time to type a one-time password.

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A client is one session: a client's connection and its own connection to the server. One
-// goroutine runs it. A command goes to the server, and the response comes back, before the next
+// A client is one session: the connection of a client, and a connection to the server for it alone.
+// One goroutine runs it. A command goes to the server, and the response comes back, before the next
 // command is read. So a statement costs two reads and two writes, and no switch between goroutines.
 type client struct {
 	front   *Front
@@ -48,10 +48,10 @@ type client struct {
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over
-	owned  bool            // by the session's goroutine
+	owned  bool            // the session's goroutine serves the session
 	busy   bool            // a response is awaited
 	partly int             // bytes of a response that are not passed on yet
-	final  bool            // with them, the response is complete
+	final  bool            // the response ends with these bytes
 	cause  error           // why the loop can't go on
 }
 
@@ -109,8 +109,8 @@ func (c *client) run(ctx context.Context) error {
 // errGone ends a session whose client or server has closed its connection, which is not an error.
 var errGone = errors.New("closed")
 
-// command takes one command from the client through to its response. It reports whether the session
-// goes on.
+// command handles one command of the client, to the end of its response. It reports whether the
+// session goes on.
 func (c *client) command(ctx context.Context) (more bool, err error) {
 	u := &c.user
 	if u.r == u.w && c.user.sock != nil {

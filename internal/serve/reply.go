@@ -8,7 +8,7 @@ import (
 )
 
 // A reply follows the bytes of a server's response to one command. It finds the end of the
-// response, and its status of the session. It keeps no bytes.
+// response, and what it says about the session. It keeps no bytes.
 type reply struct {
 	// As negotiated: an EOF packet ends the definitions (eofs), and a flag follows the number of
 	// columns (meta).
@@ -37,17 +37,17 @@ type expectation int
 const (
 	expectNothing expectation = iota // the response is complete
 	expectFirst                      // of the response to a query
-	expectOne                        // the only one
+	expectOne                        // the only packet of the response
 	expectPrepared
 	expectFields // definitions, until EOF
-	expectSkip   // count packets
+	expectSkip   // reply.count packets that needn't be read
 	expectDefsEOF
 	expectRows
 	expectFile // the client sends a file
 )
 
-// expected has the first packet of the response to each command. Commands that are not listed have
-// no response, or their response isn't followed: see silent and opaque.
+// expected says how the response to each command begins. Commands that are not listed have no
+// response, or their response isn't followed: see silent and opaque.
 var expected = [256]expectation{
 	mysqlwire.ComQuery: expectFirst, mysqlwire.ComStmtExecute: expectFirst, mysqlwire.ComBulkExecute: expectFirst,
 	mysqlwire.ComStmtPrepare: expectPrepared, mysqlwire.ComFieldList: expectFields, mysqlwire.ComStmtFetch: expectRows,
@@ -74,8 +74,8 @@ func (r *reply) outcome() session.Outcome {
 	return session.Outcome{Status: r.status, Failed: r.failed, Affected: r.affected, Several: r.several, Statement: r.statement, Params: r.params}
 }
 
-// follow prepares for the response to a command. p is its payload, or the beginning, with the flags
-// of an execution.
+// follow prepares for the response to a command. p is the command's payload, or its beginning: of a
+// COM_STMT_EXECUTE at least up to the flags.
 func (r *reply) follow(p []byte) {
 	r.start(expected[p[0]])
 	r.cursor = p[0] == mysqlwire.ComStmtExecute && len(p) > mysqlwire.ExecutionFlags && p[mysqlwire.ExecutionFlags]&mysqlwire.CursorReadOnly != 0
@@ -93,9 +93,9 @@ func (r *reply) start(e expectation) {
 	}
 }
 
-// feed follows the bytes, and returns how many of them may be passed on: all but the beginning of a
-// packet that is too short for a decision. ended reports that the response is complete, or that the
-// client has to send a file.
+// feed follows the bytes, and returns how many of them may be passed on: all, except the beginning
+// of a packet of which too little has arrived. ended reports that the response is complete, or that
+// the client has to send a file.
 func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {

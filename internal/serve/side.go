@@ -60,7 +60,7 @@ func (s *side) shrink() {
 	}
 }
 
-// errPacket is the error for a packet that its kind can't be: too long, or of another form.
+// errPacket is the error for a packet that is too long, or not of the expected form.
 var errPacket = errors.New("a packet is too long, or not of the MySQL protocol")
 
 // packet reads a packet of at most limit bytes, and returns it with its header. It is valid until

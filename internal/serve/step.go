@@ -24,7 +24,7 @@ func (c *client) await() wakeReason {
 	c.turn.mu.Lock()
 	c.turn.owned, c.turn.cause = false, nil
 	c.turn.busy, c.turn.partly = false, 0
-	c.user.ready, c.server.ready = true, true // or not: step tries
+	c.user.ready, c.server.ready = true, true // perhaps: step tries to read
 	c.phase.Store(phaseLoop)
 	c.step()
 	c.turn.mu.Unlock()
@@ -65,8 +65,8 @@ func (c *client) step() {
 	}
 }
 
-// stepIdleServer reads from a server that nobody has asked: if it has sent something, it closes the
-// connection.
+// stepIdleServer reads from a server that nobody has asked: if the server has sent something, it is
+// about to close the connection.
 func (c *client) stepIdleServer() (goOn bool) {
 	s := &c.server
 	n, err := 0, error(nil)

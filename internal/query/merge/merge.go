@@ -36,7 +36,7 @@ type Memory struct {
 	order   []ordering
 	seed    maphash.Seed
 	limit   int64         // of the tables of each worker, in bytes
-	tables  []*groupTable // one for each shard, after finish
+	tables  []*groupTable // one for each shard, after Finish
 }
 
 // A memoryOutput is an Output with the indexes of its slots.

@@ -533,9 +533,8 @@ func firstWord(text string) string {
 	return word
 }
 
-// clockTexts are texts that stand for the current time, such as 'now'; also modifiers of SQLite's
-// functions, which mean it if they stand alone. timeNames are types and functions that convert
-// texts to times.
+// clockTexts are texts that a server may take for the current time; SQLite takes even its modifiers
+// subsec and subsecond for it. timeNames are types and functions that convert texts to times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")

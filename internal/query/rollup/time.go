@@ -102,8 +102,7 @@ var (
 	timeFormats = map[byte]granule{'Y': perYear, 'm': perMonth, 'd': perDay, 'j': perDay, 'w': perDay, 'W': perDay, 'H': perHour, 'M': perMinute, 'S': perSecond, 's': perSecond}
 )
 
-// charFormat divides a format of to_char into patterns; charFormats has the patterns that are
-// known.
+// charFormat divides a format of to_char into patterns, of which charFormats has the known ones.
 var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
