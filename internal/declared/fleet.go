@@ -132,7 +132,7 @@ func (f *Fleet) Keep(ctx context.Context, t *Table) {
 	f.keep(m, t)
 }
 
-// add makes a member of the fleet. Its place begins to run with the first one.
+// add adds a member to the fleet. The member's place begins to run with its first member.
 func (f *Fleet) add(ctx context.Context, m *Member) {
 	if f.members == nil {
 		f.members, f.places = map[string]*Member{}, map[string]*place{}
@@ -166,7 +166,7 @@ func (f *Fleet) keep(m *Member, t *Table) {
 	p.scheduler.Add(t.Table)
 }
 
-// drop ends a member.
+// drop removes a member from the fleet.
 func (f *Fleet) drop(m *Member) {
 	delete(f.members, m.key())
 	if p := m.place; p != nil && m.table != nil {
@@ -288,7 +288,7 @@ func (f *Fleet) tryOpen(ctx context.Context, m *Member) (*Table, error) {
 	return t, differs
 }
 
-// report records and reports why a member isn't kept as its file says; nil if it is.
+// report records and reports err: why a member isn't kept as its file says; nil if it is.
 func (f *Fleet) report(m *Member, err error) {
 	m.err = err
 	text := ""

@@ -36,7 +36,7 @@ func (f *File) Grants(ctx context.Context, verb string) (_ []string, err error) 
 	return granter.Grants(ctx, tables, Rights(verb, f.Name))
 }
 
-// Rights returns what a verb needs for a table.
+// Rights returns the privileges that a verb needs for a table.
 func Rights(verb, table string) []engine.Right {
 	rights := []engine.Right{{Privileges: engine.KeepRights}}
 	switch verb {

@@ -74,8 +74,7 @@ func (f *Front) sweep(ctx context.Context) {
 					_ = c.user.SetReadDeadline(past)
 				}
 			case phaseConnect:
-				// The server ends slow handshakes. Its last words are passed on until the next
-				// sweep.
+				// The server ends a slow handshake. Its last words have until the next sweep.
 				if c.server.link.hungUp() {
 					if last[c].phase == phase {
 						c.cut()

@@ -65,7 +65,7 @@ func (j *ndjson) Row(values [][]byte) error {
 	return j.flush()
 }
 
-// appendJSONNumber appends a number without leading zeros, as a string if JSON doesn't have it.
+// appendJSONNumber appends a number without leading zeros, as a string if JSON has no such number.
 func appendJSONNumber(dst, text []byte) []byte {
 	digits := text
 	if len(digits) > 0 && digits[0] == '-' {

@@ -50,7 +50,7 @@ const (
 	JSON               //
 	UUID               //
 	Spatial            // a geometry
-	TextOrJSON         // text, which a constraint may hold to JSON
+	TextOrJSON         // text, which a constraint may restrict to JSON
 )
 
 // A Type is the type of a column.
