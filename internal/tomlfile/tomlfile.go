@@ -129,8 +129,8 @@ func (r treeReader) keys(e *unstable.Node) (out []*Value) {
 	return out
 }
 
-// under returns the table in in that has the name of step; if there is none, it adds step. For an
-// array of tables, it returns the last table.
+// under returns the table that in has under the name of step; if there is none, it adds step. For
+// an array of tables, it returns the last table.
 func under(in, step *Value) *Value {
 	at := in.Find(step.Key)
 	if at == nil {
