@@ -48,9 +48,9 @@ type Declaration struct {
 type Late int
 
 const (
-	// LateMerge accepts them; their period is unsealed, and sealed again with a new checksum.
+	// LateMerge accepts late rows; their period is unsealed, and sealed again with a new checksum.
 	LateMerge Late = iota
-	// LateReject creates a trigger that fails their insert with a message that states the reason.
+	// LateReject creates a trigger that makes the INSERT of a late row fail, with the reason.
 	LateReject
 )
 
@@ -176,10 +176,10 @@ func tomlText(s string) string {
 	return b.String()
 }
 
-// A password with its keyword, as in libpq's keyword form, in any place.
+// namedPassword matches a password with its keyword in any place, as in libpq's keyword form.
 var namedPassword = regexp.MustCompile(`(?i)(^|[\s;:&?,'"])(ssl)?(password|passwd|pass|pwd|secret|token)\s*=`)
 
-// USER:PASSWORD@, the beginning of drivers' data source names.
+// userPassword matches USER:PASSWORD@ at the beginning, as in drivers' data source names.
 var userPassword = regexp.MustCompile(`^[^/@?]*:[^/@?]*@`)
 
 // HoldsPassword reports whether the text of a target contains a password in a place where no URL
@@ -197,7 +197,7 @@ func anyPassword(target string) bool {
 	if err != nil {
 		return HoldsPassword(target)
 	}
-	_, has := u.User.Password() // also of no user
+	_, has := u.User.Password() // even without a user's name
 	return has || HoldsPassword(target)
 }
 

@@ -105,8 +105,8 @@ type DefinedIndex struct {
 	Text string
 	// Line is its line, from 1.
 	Line int
-	rest string
-	end  int // of its columns in Text, for an index that follows the table
+	rest string // of Text, after the table's name, for an index that follows the table
+	end  int    // of its columns in Text, for an index that follows the table
 }
 
 // As returns a CREATE INDEX statement for an index and a table with other names, which must be

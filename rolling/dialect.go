@@ -20,15 +20,17 @@ type dialect struct {
 	file bool
 
 	syntax sqltext.Syntax
-	// exactNames are compared with their case; unquoted ones are lower case.
+	// exactNames means that case counts in names, and that unquoted names become lower case.
 	exactNames bool
-	// tableKeys are written within CREATE TABLE, by KEY or INDEX, and no CREATE INDEX follows.
+	// tableKeys means that CREATE TABLE has all keys, by KEY or INDEX, and no CREATE INDEX follows.
 	tableKeys bool
-	// untyped columns are possible. keysMayBeNull unless a column says NOT NULL or is an INTEGER.
+	// untyped means that columns may have no type. keysMayBeNull means that columns of a primary
+	// key may be NULL, unless they are declared NOT NULL or are an INTEGER.
 	untyped, keysMayBeNull bool
-	// headed servers can present tables of other servers as one.
+	// headed means that a server can present tables of other servers as one.
 	headed bool
-	// shortKeys can't contain columns of long texts. Keys from a counter are worth a warning.
+	// shortKeys means that keys can't contain columns of long texts. countedKeys means that a
+	// primary key from a counter is worth a warning.
 	shortKeys, countedKeys bool
 
 	// mostPeriods limits the periods of a table, for the reason why; 0 is no limit.
@@ -57,7 +59,7 @@ const (
 
 const (
 	maxPartitions = 8192 // of a table of MySQL and MariaDB
-	maxTerms      = 500  // of a compound SELECT of SQLite: the view has one a period
+	maxTerms      = 500  // of a compound SELECT of SQLite: the view has one for each period
 )
 
 func timeTypes(others map[string]timeClass) map[string]timeClass {

@@ -81,7 +81,7 @@ var declarationKeys = map[string][]string{
 	"period": {"every", "rows", "from", "ahead", "keep", "late"},
 	"seal":   {"after", "compress", "merge", "archive"},
 	"shards": {"by", "every", "nodes"},
-	"values": {"rows-per-second", "null", "distinct", "heavy", "skew", "order", "new", "window", "from", "to", "length", "words"}, // all but the first of a column
+	"values": {"rows-per-second", "null", "distinct", "heavy", "skew", "order", "new", "window", "from", "to", "length", "words"}, // all but the first are keys of a column
 	"rollup": {"name", "from", "every", "by", "select", "keep"},
 }
 
@@ -414,7 +414,7 @@ func (r *declarationReader) defaults() {
 
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// With manyPeriods, each costs memory per open table, and time to plan a query without a time.
+// More than manyPeriods get a warning: each costs memory per open table, and time to plan queries.
 const manyPeriods = 1000
 
 func (r *declarationReader) counts(period *tomlfile.Value) {

@@ -311,8 +311,8 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// insteadOf names our aggregate for each aggregate that has another name in other systems, or that
-// can't be computed from parts, such as a median.
+// insteadOf has rowmill's aggregate for an aggregate that has another name in other systems, or
+// that can't be computed from parts, such as a median.
 var insteadOf = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
 	"var_pop": "variance", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct", "count_distinct": "distinct",

@@ -24,10 +24,10 @@ type ColumnValues struct {
 	// Column is the column's name, Line and Place where its description begins.
 	Column      string
 	Line, Place int
-	Null        float64 // the share of NULLs
-	Distinct    int64   // the number of different values
-	Heavy       []float64
-	Skew        float64 // the exponent of a Zipf distribution
+	Null        float64   // the share of NULLs
+	Distinct    int64     // the number of different values
+	Heavy       []float64 // the shares of the most frequent values
+	Skew        float64   // the exponent of a Zipf distribution
 	Order       ValueOrder
 	New         float64 // the share of rows with a new key
 	Window      int64   // how many rows back a key may come again

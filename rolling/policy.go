@@ -28,7 +28,7 @@ type Steps struct {
 	Gaps []Period
 }
 
-// maxCreate is MySQL's and MariaDB's limit. Beyond it the period is too short, or the clock wrong.
+// maxCreate is MySQL's and MariaDB's limit. If more are due, the period or the clock is wrong.
 const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones when the newest

@@ -124,7 +124,7 @@ func (r *roller) gone(items []definedItem) {
 			last = n
 			continue
 		}
-		// A column is the first item, so that there is one before.
+		// The first item is a column, so that an item comes before this one.
 		r.edit(place{items[n-1].to, i.to}, "")
 	}
 	for _, key := range r.added {

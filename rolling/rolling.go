@@ -182,7 +182,7 @@ func (g Grid) shift(p Period, n int64) (Period, error) {
 	pos := first
 	switch {
 	case g.months > 0:
-		// 9000 years of months limit n, so that the product can't overflow.
+		// n is limited to the months of 10,000 years, so that the product can't overflow.
 		n = min(max(n, -120000), 120000)
 		t := Instant(p.From)
 		pos = monthStart(int64(t.Year())*12 + int64(t.Month()) - 1 + n*g.months)
@@ -328,7 +328,7 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that tells the grid's starts, and from, apart.
+// layout returns the shortest time layout that is exact for from and for the grid's other starts.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }
@@ -463,7 +463,7 @@ func (g Grid) Floor(pos int64) int64 {
 	return p.From
 }
 
-// Ceil returns the end of the period that contains the position before pos.
+// Ceil returns pos if a period begins there, else the end of the period that contains pos.
 func (g Grid) Ceil(pos int64) int64 {
 	b := g.Bounds()
 	if pos <= b.From {

@@ -28,8 +28,7 @@ func (t *Table) Close() error { return t.file.close(t.Target) }
 // Open opens the table, which may not exist yet.
 func (f *File) Open(ctx context.Context) (*Table, error) { return f.openLocked(ctx, false) }
 
-// openLocked opens a table that is to be changed. It refuses a node of a cluster if a process on
-// another node could take the same locks.
+// openLocked opens a table that is to be changed, unless other nodes of a cluster ignore its locks.
 func (f *File) openLocked(ctx context.Context, applied bool) (*Table, error) {
 	t, err := f.open(ctx, applied)
 	if err != nil {

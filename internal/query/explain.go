@@ -79,8 +79,7 @@ type ExpectedSeconds struct {
 	Split float64 `json:"split"`
 }
 
-// An ExplainedRollup is a roll-up that is read. A range is two times in UTC: its first, and its
-// end, which is excluded.
+// An ExplainedRollup is a roll-up that is read. A range is its start and its excluded end, in UTC.
 type ExplainedRollup struct {
 	Name   string      `json:"name"`
 	Every  string      `json:"every"`

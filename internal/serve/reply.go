@@ -10,8 +10,7 @@ import (
 // A reply follows the bytes of a server's response to one command. It finds the end of the
 // response, and what it says about the session. It keeps no bytes.
 type reply struct {
-	// As negotiated: an EOF packet ends the definitions (eofs), and a flag follows the number of
-	// columns (meta).
+	// Negotiated: eofs, an EOF ends the definitions; meta, a flag follows the number of columns.
 	eofs, meta bool
 
 	expect expectation

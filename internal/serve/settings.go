@@ -21,8 +21,7 @@ type sessionState struct {
 	idle        time.Duration // after so long without a statement the server ends the connection
 }
 
-// resultsSetting is the setting with the character set to which texts of results are converted; its
-// value "" is none.
+// resultsSetting has the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
 // leastPacket is the least max_allowed_packet of a session whose queries are split. The front's own

@@ -37,8 +37,7 @@ type Notation struct {
 	Bytes string `json:"bytes,omitempty"`
 	// DecimalComma means that numbers have a comma as the decimal sign.
 	DecimalComma bool `json:"decimal_comma,omitempty"`
-	// TimeFormats has the form of times by column; "" is for all other columns. Columns without a
-	// form have the forms of ParseTime.
+	// TimeFormats has the form of times by column, "" for all others; without one, see ParseTime.
 	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
 	// TimeFormat is the form for the column that is read; nil means the forms of ParseTime.
 	TimeFormat *TimeFormat `json:"-"`

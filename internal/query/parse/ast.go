@@ -28,8 +28,7 @@ type Query struct {
 	// OrderBy, Limit and Offset belong to the whole query, not to one SELECT of a set operation.
 	OrderBy       []Order
 	Limit, Offset *Expr
-	// Tail is the span of ORDER BY, LIMIT and OFFSET together; without them, empty at the query's
-	// end.
+	// Tail is the span of ORDER BY, LIMIT and OFFSET together; empty, at the end, without them.
 	Tail sqltext.Span
 }
 

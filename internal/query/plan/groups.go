@@ -610,8 +610,7 @@ func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed, except that an aggregate doesn't count: its value has the digits of
-// its argument.
+// computedValue is computed without regard to aggregates, which keep the digits of their arguments.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }

@@ -51,8 +51,7 @@ func (b *block) checkNames(o *parse.Over) error {
 	return nil
 }
 
-// ofPeers are window functions with the same result for all rows that are equal in the window's
-// order.
+// ofPeers are window functions with the same result for all rows equal in the window's ORDER BY.
 var ofPeers = map[string]bool{"rank": true, "dense_rank": true, "percent_rank": true, "cume_dist": true}
 
 // windowsApart reports whether pieces may compute the windows over rows: the query reads one table,

@@ -90,8 +90,7 @@ func (u *Query) bounds() rolling.Period {
 	return p
 }
 
-// A Level is a level that can answer the query. edits change the query of a piece so that it reads
-// the level.
+// A Level is a level that can answer the query. edits make the query of a piece read the level.
 type Level struct {
 	*engine.RolledLevel
 	edits []parse.Edit
