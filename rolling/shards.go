@@ -97,7 +97,7 @@ func (r *declarationReader) node(v *tomlfile.Value) {
 		r.fail(v, v.Key+" = "+nodeForm, "the target of node %s is not the URL of a server", v.Key)
 	case r.servers != "" && !slices.Contains(r.schemes, scheme):
 		r.fail(v, r.schemes[0]+"://USER@HOST/DB", "node %s has scheme %q, and the table's target is of %s", v.Key, scheme, r.servers)
-	case v.Text == r.written: // not d.Target, which in a node's own declaration is the node's
+	case v.Text == r.written: // not r.d.Target, which in a node's own declaration is the node's
 		r.fail(v, "another server", "node %s is the table's own target, where all nodes are presented under the table's name", v.Key)
 	default:
 		for _, n := range r.d.Shards.Nodes {

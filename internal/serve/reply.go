@@ -10,7 +10,7 @@ import (
 // A reply follows the bytes of a server's response to one command. It finds the end of the
 // response, and what it says about the session. It keeps no bytes.
 type reply struct {
-	// Negotiated: eofs, an EOF ends the definitions; meta, a flag follows the number of columns.
+	// Negotiated. eofs: an EOF ends the definitions. meta: a flag follows the number of columns.
 	eofs, meta bool
 
 	expect expectation
@@ -39,7 +39,7 @@ const (
 	expectOne                        // the only packet of the response
 	expectPrepared
 	expectFields // definitions, until EOF
-	expectSkip   // reply.count packets that needn't be read
+	expectSkip   // reply.count packets, which aren't examined
 	expectDefsEOF
 	expectRows
 	expectFile // the client sends a file

@@ -75,7 +75,7 @@ func (c *parquetColumn) node() parquet.Node {
 	return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
 }
 
-// hasBounds reports whether the library writes right and useful minima and maxima of pages.
+// hasBounds reports whether the minima and maxima that the library writes are right and useful.
 func (c *parquetColumn) hasBounds() bool {
 	switch c.form {
 	case formText, formBytes, formHex, formFloat:

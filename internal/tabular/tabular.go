@@ -161,7 +161,7 @@ func (f form) number() bool {
 // binary reports whether the values are bytes.
 func (f form) binary() bool { return f == formBytes || f == formHex }
 
-// appendBits appends a number of up to 64 bits in decimal: readers may not know hexadecimal digits.
+// appendBits appends a number of up to 64 bits in decimal: hexadecimal digits could be misread.
 func appendBits(dst, text []byte) []byte { return strconv.AppendUint(dst, bitsOf(text), 10) }
 
 func bitsOf(text []byte) (n uint64) {

@@ -25,7 +25,7 @@ func (t Type) bits(s Server) Reader {
 			return nil, errBits
 		}
 		digits = bytes.TrimLeft(digits, "0")
-		// Each digit needs at least one bit: longer numbers, slow to convert, aren't converted.
+		// Each digit needs at least one bit: a longer number isn't converted, which is slow.
 		n, ok := new(big.Int), len(digits) <= t.Bits
 		if ok && len(digits) > 0 {
 			n.SetString(unsafeString(digits), base)
