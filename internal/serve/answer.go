@@ -142,8 +142,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	if !known && !isBug { // the log has a bug already
 		f.say(fmt.Sprintf("client %s: a query is passed on whole: %v", c.user.RemoteAddr(), err))
 	}
-	// A restart of the server ends idle connections. Later ones are new: the next query may be
-	// split.
+	// A restart of the server ends idle connections. Over new ones, the next query may be split.
 	if !known && errors.Is(err, engine.ErrConnectionLost) {
 		return false, nil
 	}
