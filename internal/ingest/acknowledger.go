@@ -19,7 +19,7 @@ const (
 	acknowledgeAfter = time.Second
 )
 
-// An acknowledger records up to which offset the database has a spool, and releases that part.
+// An acknowledger records up to which offset a spool's records are committed, and releases these.
 type acknowledger struct {
 	*lane.Load
 	sp *spool.Spool
@@ -29,8 +29,8 @@ type acknowledger struct {
 	next []int64             // start offsets of the batches above at, in order
 	done map[int64]committed // committed batches above at, by start offset
 	ids  []string            // IDs of batches below at that are still in the ledger
-	sums state.Counts        // the rows of those
-	n    int                 // batches among them
+	sums state.Counts        // the rows of the batches in ids
+	n    int                 // the number of these batches; a joined batch has several IDs
 	last time.Time
 }
 
@@ -67,7 +67,7 @@ func (s *acknowledger) add(ctx context.Context, b *format.Batch, noted state.Bat
 	return s.acknowledgeLocked(ctx)
 }
 
-// each acknowledges batches periodically until ctx ends. Its errors recur with the next batch.
+// each acknowledges batches every second until ctx ends. It drops errors: they'd recur in add.
 func (s *acknowledger) each(ctx context.Context) {
 	for engine.Sleep(ctx, acknowledgeAfter) == nil {
 		_ = s.acknowledge(ctx)

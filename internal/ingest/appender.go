@@ -59,7 +59,7 @@ func (g *appender) append(sp *spool.Spool, record []byte) (int64, error) {
 	if g.leading = len(g.waiting) > 0; g.leading {
 		close(g.waiting[0].lead)
 	}
-	return a.to, a.err // a was the first of all
+	return a.to, a.err // a was all[0], so it has been appended
 }
 
 // appendTo appends records together, or one by one if there is no room for all.

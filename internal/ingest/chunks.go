@@ -29,10 +29,10 @@ type plan struct {
 	// Columns and Options are the columns and options with which the load began.
 	Columns []string `json:"columns"`
 	Options string   `json:"options"`
-	// Ends has, by segment, the key up to which all rows are loaded. The next row has the number Next.
+	// Ends has for each segment the key up to which it is loaded. Next is the next row's number.
 	Ends map[int64][]string `json:"ends"`
 	Next int64              `json:"next"`
-	// Open are chunks, in order, that follow.
+	// Open are the planned chunks after Ends, in order. Some of them may be loaded.
 	Open []*chunk `json:"open,omitempty"`
 }
 

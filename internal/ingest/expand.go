@@ -18,7 +18,7 @@ type Expanded struct {
 	// Sources are paths, each file once, in the order of the arguments. The sources of one argument
 	// are sorted.
 	Sources []string
-	// Left are files of directories that are left out, with the reason, and Twice repeated ones.
+	// Left are files in directories that are not loaded, with the reason. Twice are repeated files.
 	Left, Twice []string
 }
 

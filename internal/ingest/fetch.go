@@ -24,13 +24,13 @@ type fetch struct {
 	convert []func(dst, text []byte) []byte
 }
 
-// newFetch returns the fetch of columns whose values go to the columns into.
+// newFetch returns the fetch of columns of db. The values of columns[i] are loaded into into[i].
 func newFetch(db engine.Keeper, columns []engine.SchemaColumn, into []format.Column) *fetch {
 	f := &fetch{}
 	var list []string
 	for i, c := range columns {
 		as, text := engine.Varchar, db.Words().AsText(c)
-		// A server with types has bytes and bits as bytes, without a detour over text.
+		// A server with types can return bytes and bits as bytes, which saves a conversion to text.
 		if c.Kind == value.Bytes && !db.Capabilities().Untyped {
 			as, text = engine.Binary, db.Dialect().Quote(c.Name)
 		}
@@ -84,15 +84,15 @@ func appendBits(dst, text []byte, from, to value.Type) []byte {
 	return append(dst, digits...)
 }
 
-// appendFloat appends a binary fraction. A 32-bit fraction for a 64-bit column keeps its exact
-// value; for a column of decimals or text it gets its shortest digits.
+// appendFloat appends a floating-point number. If it has 32 bits, a 64-bit column gets its exact
+// value, and a column of decimals or text gets its shortest digits.
 func appendFloat(dst, text []byte, from, to value.Type) []byte {
 	if from.Bits != 32 || to.Kind == value.Float && to.Bits == 32 {
 		return append(dst, text...)
 	}
 	x, err := value.ParseFloat(text, 32)
 	switch {
-	case err != nil || x != x || x-x != 0: // not a number that can be written otherwise
+	case err != nil || x != x || x-x != 0: // invalid, NaN or infinite: unchanged
 		return append(dst, text...)
 	case to.Kind == value.Float:
 		return strconv.AppendFloat(dst, float64(float32(x)), 'g', -1, 64)
@@ -120,11 +120,11 @@ func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, 
 	return append(dst, '\n'), buf
 }
 
-// errWide is returned for rows that exceed a limit of bytes together.
+// errWide is returned for rows that together exceed a limit of bytes.
 var errWide = errors.New("the rows of a batch are too many bytes")
 
-// rows reads the rows of a query on a session and returns their records. If two or more rows exceed
-// most bytes, it returns errWide and the number of rows that don't. One row is always returned.
+// rows returns the records of a query's rows. If they exceed most bytes, it returns errWide and the
+// number of rows that fit. The first row always fits.
 func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query string, args []any) (data []byte, rows int, err error) {
 	var buf []byte
 	err = s.Query(ctx, f.want, func(b *engine.Batch) error {

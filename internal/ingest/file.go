@@ -67,23 +67,22 @@ type fileLoad struct {
 	// reading is the dump that was opened last.
 	reading *format.DumpReader
 
-	// passed counts the bytes that this load has read and that are committed or compared. skipped
-	// counts those of them that earlier loads had committed. sending is when the first new batch was
-	// passed on, as Load.Elapsed.
+	// passed counts the bytes that are committed by now, and skipped those that earlier loads had
+	// committed. sending is Load.Elapsed at the time when the first new batch was passed on.
 	passed, skipped, sending atomic.Int64
 
-	// recorded releases the lock on the file's head, once recorded cuts identify the file.
+	// recorded releases the lock on the file's head, as soon as recorded cuts identify the file.
 	recorded func()
 	// cuts are the recorded cuts after the loaded part; noted are the ledger's lines of these cuts.
 	cuts       []state.Cut
 	noted      map[string]state.Batch
 	published  []*state.Publication
-	collecting atomic.Pointer[lane.Collector] // that of load, for another goroutine
-	mu         sync.Mutex                     // for what batches that were sent have
-	// Extents of the file's rows: settledIn has the settled ones, earlierIn those of noted, sentIn
-	// those sent since the file was opened, and offered those that a dry run has checked.
+	collecting atomic.Pointer[lane.Collector] // Load.Collector, for bytesDone in another goroutine
+	mu         sync.Mutex                     // guards sentIn and offered
+	// Extents of the file's rows: settledIn of the settled ones, earlierIn of those in noted and
+	// published, sentIn of those sent since the file was opened, offered of those checked only.
 	settledIn, earlierIn, sentIn, offered []state.Extent
-	// accepted: none of the rows is in the table, on purpose. looked: earlier rows were looked for.
+	// accepted: the user accepts that rows are missing. looked: earlier rows were looked for.
 	accepted, looked bool
 }
 
@@ -198,13 +197,13 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 			return fail(err)
 		}
 		l.Source.Options = l.optionsText()
-		l.opt.Again = false // if a lock is lost, the load continues
+		l.opt.Again = false // after a lost lock, the load continues and does not begin again
 	}
 	l.countBefore()
 	if err := l.resume(ctx, c); err != nil {
 		return fail(err)
 	}
-	l.looked = true         // after a lost lock, rows found are this load's own
+	l.looked = true         // after a lost lock, a search would find this load's own rows
 	base := l.Source.Loaded // up to where batches are recorded
 	if n := len(l.cuts); n > 0 {
 		base = l.cuts[n-1].To
@@ -445,7 +444,7 @@ func (l *fileLoad) record(ctx context.Context, news <-chan *lane.Batch, out chan
 	return nil
 }
 
-// putCuts records the cuts of batches, before the first of them the source.
+// putCuts records the cuts of batches. Before the first cuts of a source it records the source.
 func (l *fileLoad) putCuts(ctx context.Context, group []*lane.Batch) error {
 	s := l.Source
 	cuts := make([]state.Cut, len(group))

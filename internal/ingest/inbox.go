@@ -28,20 +28,20 @@ type Post struct {
 	Format format.Format
 	Values value.Notation
 	Body   []byte
-	// Key, unless empty, identifies the post: a second one with the key is acknowledged and not taken.
+	// Key, unless empty, identifies the post: a second post with it is acknowledged, but not taken.
 	Key string
 }
 
 // A Receipt describes a post that was taken.
 type Receipt struct {
-	// Rows counts all rows; the values of Bad can't be loaded, and First are some of them.
+	// Rows counts all rows, Bad those that can't be loaded. First are some of the bad rows.
 	Rows, Bad int64
 	First     []format.Rejected
 	// Repeated reports that a post with the same key had been taken before.
 	Repeated bool
 }
 
-// A PostError is the reason why nothing of a post was taken: its content.
+// A PostError means that nothing of a post was taken because of what the post contains.
 type PostError struct {
 	Line   int64 // 0 if unknown
 	Column string
@@ -81,7 +81,7 @@ const (
 	lookTimeout = 2 * time.Second
 	// refusedFor is how long a full spool counts as full after it has refused a post.
 	refusedFor = time.Minute
-	// inboxPatience limits batches in flight once an inbox ends: their rows stay in the spool.
+	// inboxPatience is how long an ending inbox waits for batches: their rows stay in the spool.
 	inboxPatience = time.Second
 )
 
@@ -165,7 +165,7 @@ func OpenInbox(ctx context.Context, o Options) (*Inbox, error) {
 	return in, nil
 }
 
-// begin returns a load that continues where the database has the spool.
+// begin returns a load of the records after those that the database has.
 func (in *Inbox) begin(ctx context.Context, found spool.Found) (*streamLoad, error) {
 	o := in.opt
 	o.BadBytes, o.Hurry, o.Patience = mostBadBytes, in.ending, inboxPatience
@@ -321,7 +321,7 @@ func (in *Inbox) columns(f *format.Format, data []byte) (names []string, header 
 	return names, header, nil
 }
 
-// shape returns the parsers for posts with a head.
+// shape returns the parsers for posts with this head.
 func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 	key, err := head.shape()
 	if err != nil {
@@ -346,7 +346,7 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 	return pool, nil
 }
 
-// check parses the rows of a post, some of which must be good.
+// check parses the rows of a post. It returns an error unless some of them are good.
 func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
 	p, _ := pool.idle.Get().(*format.Parser)
 	if len(data) <= in.opt.Bytes { // the memory of larger ones isn't kept
@@ -537,7 +537,7 @@ func (in *Inbox) load(ctx context.Context, changed <-chan struct{}) error {
 	acknowledging, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var ticking sync.WaitGroup
 	ticking.Go(func() { done.each(acknowledging) })
-	// Records of an earlier process, or that an earlier call sent, may be in the ledger.
+	// Records that an earlier process or an earlier call has sent may be in the ledger.
 	old := in.spool.End()
 	err = l.Run(ctx, false, func(ctx context.Context, out chan<- *lane.Batch) error {
 		return l.fromSpool(ctx, in.spool, old, done, out)

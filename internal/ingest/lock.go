@@ -67,9 +67,8 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 	})
 }
 
-// lockHead excludes other loads of files with the same head until unlock is called. From the time
-// its first batches are recorded, they identify the file. lose is called if the lock is lost
-// earlier.
+// lockHead excludes other loads of files with the same head until unlock is called. It is needed
+// until batches are recorded, which then identify the file. lose is called if the lock is lost.
 func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil

@@ -62,7 +62,7 @@ type Summary struct {
 	Failed   int `json:"failed"`
 	Skipped  int `json:"held"`
 	NotBegun int `json:"not_begun"`
-	// Counts, and the fields below that a Result has, too, add up all sources.
+	// Counts and the fields that follow it are the sums of the same fields of all Results.
 	state.Counts
 	Continued int64   `json:"continued,omitempty"`
 	Before    int64   `json:"before"`
@@ -309,7 +309,7 @@ func (s Summary) Text() string {
 	return b.String()
 }
 
-// Failures returns the errors of a Many's outcomes, at most so many, and then their number.
+// Failures returns the errors of a Many's outcomes: up to most errors, and the number of the rest.
 func Failures(outcomes []Outcome, errs []error, most int) error {
 	var all error
 	n := 0

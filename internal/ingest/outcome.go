@@ -29,7 +29,7 @@ type Outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// NewOutcome returns the outcome of a load. source is its name if the load found none.
+// NewOutcome returns the outcome of a load. source names the source unless r does.
 func NewOutcome(o Options, source string, r lane.Result, err error) Outcome {
 	out := Outcome{Table: o.Table.Name, Result: r, DryRun: o.Dry, Argument: source}
 	out.Source, out.LoadedAt = cmp.Or(r.Source, source), r.LoadedAt.UTC()
@@ -168,7 +168,7 @@ func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error
 	}
 	out := []Known{}
 	for _, s := range all {
-		// Of a source that isn't loaded to its end, the counts lack the committed batches.
+		// The counts of a source that isn't loaded to its end lack the batches in the ledger.
 		cuts, published, noted, err := lane.RecordedOf(ctx, st, &s)
 		if err != nil {
 			return nil, err

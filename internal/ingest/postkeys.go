@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// mostKeys limits the keys of posts that are remembered, the newest.
+// mostKeys is how many of the newest keys of posts are remembered.
 const mostKeys = 100_000
 
 type keys struct {
-	// taking is held, for the hash of a key, while a post with the key is taken.
+	// taking has a lock for each hash of a key. It is held while a post with such a key is taken.
 	taking [256]sync.Mutex
 	seed   maphash.Seed
 
@@ -19,7 +19,7 @@ type keys struct {
 	next  int
 }
 
-// A keyed post was taken. sum is the hash of its body.
+// A keyed is a post with a key that was taken. sum is the hash of its body.
 type keyed struct {
 	sum     string
 	receipt Receipt

@@ -76,7 +76,7 @@ type serverLoad struct {
 
 	mu   sync.Mutex
 	plan plan
-	done map[state.Cut]state.Counts // of plan.Open, by their cuts
+	done map[state.Cut]state.Counts // the loaded chunks of plan.Open, by their cuts
 	// readRows and readBytes count what was read.
 	readRows, readBytes atomic.Int64
 	// passed is the part of the rows that is planned, in millionths. skipped is the part of it that
@@ -225,7 +225,7 @@ func (l *serverLoad) resumable(ctx context.Context) error {
 			if len(known) > 0 {
 				l.Source = &known[0]
 			}
-			// Maintenance leaves alone what the holder of this lock fills.
+			// While this lock is held, maintenance knows that the load is running.
 			return l.WhileLocked(ctx, l.Source.Key, again, l.recorded)
 		})
 	})
@@ -329,9 +329,8 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 	return nil
 }
 
-// record records chunks that are about to be sent. instead, unless nil, is the chunk from which
-// they were made. It leaves the plan, and so do loaded chunks before the first one that isn't
-// loaded.
+// record adds chunks that are about to be sent to the recorded plan. They replace instead, unless
+// nil: a chunk that was divided. Loaded chunks before the first unloaded one leave the plan.
 func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

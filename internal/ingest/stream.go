@@ -50,7 +50,7 @@ func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {
 type streamLoad struct {
 	*lane.Load
 	opt  *Options
-	dump *format.DumpReader // that is read, if it is one
+	dump *format.DumpReader // the dump that is read; nil if the stream is none
 	gap  int64              // if the spool's first record follows a gap, the end of that gap; otherwise 0
 }
 

@@ -22,8 +22,8 @@ type Target struct {
 	All     *shape // of all columns
 	Columns []Column
 	byName  map[string]int
-	// Names are the names of the width fields, or the keys that objects may have. taken, unless nil,
-	// has the indexes of the fields that are loaded. The columns of constants come last.
+	// Names are the names of the fields, or the keys that objects may have; width is their number.
+	// taken has the indexes of the loaded fields; nil means all. Columns has those of constants last.
 	Names     []string
 	width     int
 	taken     []int
@@ -185,7 +185,7 @@ func (t *Target) take() ([]string, error) {
 	return names, nil
 }
 
-// skipping returns the option that skips columns. The shell needs quotes around one without a name.
+// skipping returns the option that skips columns. The shell needs quotes if a name is empty.
 func skipping(names []string) string {
 	list := strings.Join(names, ",")
 	if i := slices.Index(names, ""); i >= 0 {
@@ -284,8 +284,8 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 	return Column{Reader: read, SchemaColumn: c}, as, err
 }
 
-// Destination determines the columns of the fields from the options, the header or the table s. It
-// passes them to of, and returns the target that of makes. It returns nil if the source is empty.
+// Destination takes the names of the fields from the options, the header or the table s. It returns
+// the target that of makes of these names, or nil if the source is empty.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)

@@ -164,7 +164,7 @@ func (c *Cutter) peek(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// end is Format.end at n of buf. Of a long record it searches only the bytes that are new.
+// end is Format.End for buf[n:]. In a long record it searches only the bytes that are new.
 func (c *Cutter) end(n int) (int, error) {
 	p := c.buf[n:]
 	if c.open > maxQuoted && c.open <= len(p) && len(p) <= maxRecord && !c.Final() {
@@ -324,8 +324,8 @@ func (c *Cutter) add(b block) {
 	}
 }
 
-// Each passes the batches of a stream to fn. When ctx ends, Each calls stop, which ends the reader,
-// passes on the records that were read, and returns ctx's error.
+// Each passes the batches of a stream to fn. When ctx ends, Each ends the reader by calling stop,
+// passes the records that were read to fn, and returns ctx's error.
 func (c *Cutter) Each(ctx context.Context, stop context.CancelFunc, fn func(*Batch) error) error {
 	on := ctx
 	for {

@@ -42,11 +42,11 @@ type DumpReader struct {
 	*DumpTable
 	source *ended // what r reads
 	r      *bufio.Reader
-	out    []byte // what is read; the part before at has been returned
+	out    []byte // the text of rows; the part before at has been returned
 	at     int
-	err    error // of the reader, after out
+	err    error // returned once all of out has been
 
-	// columns are the header's, created those of CREATE TABLE; convert writes the columns' values.
+	// columns are those of the header, created those of CREATE TABLE. convert writes their values.
 	columns, created []string
 	convert          []func(dst []byte, v *literal) ([]byte, error)
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
@@ -55,8 +55,8 @@ type DumpReader struct {
 	count         int64 // of rows
 
 	plain    bool // strings have no backslash escapes
-	wasPlain bool // before the dump last set that
-	began    bool // the dump says how it ends: complete says that it has
+	wasPlain bool // plain, before the dump last set it
+	began    bool // its first line was read; complete: the last line that belongs to it, too
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // of the session, likewise
@@ -102,7 +102,7 @@ func newDump(f *DumpTable, r io.Reader) *DumpReader {
 	return &DumpReader{DumpTable: f, source: source, r: bufio.NewReaderSize(source, blockSize), plain: f.of.Standard, wasPlain: f.of.Standard}
 }
 
-// Within has reads end with ctx.
+// Within makes reads end with ctx.
 func (d *DumpReader) Within(ctx context.Context) { d.source.ctx = ctx }
 
 // Read implements io.Reader.
@@ -388,7 +388,7 @@ func (d *DumpReader) copyFrom() error {
 	}
 }
 
-// begin sets the columns of a statement; nil are all of the table.
+// begin sets the columns of an INSERT or COPY; nil means all columns of the table.
 func (d *DumpReader) begin(columns []string) error {
 	switch {
 	case columns != nil:
@@ -435,7 +435,7 @@ func (d *DumpReader) begin(columns []string) error {
 	return nil
 }
 
-// conversion returns how a literal is written: as its server reads it, for a column of this type.
+// conversion returns a function that writes literals for a column, as the dump's server reads them.
 func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *literal) ([]byte, error) {
 	bit, numeric, isText := c.Logical == value.Bit, c.Numeric(), c.Kind == value.Text || c.Kind == value.Bytes
 	member := c.Logical == value.Enum || c.Logical == value.Set
@@ -445,7 +445,7 @@ func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *lite
 			form, text = binaryLiteral, bytesOfBits(text)
 		}
 		switch {
-		case form == nullLiteral || form == defaultLiteral && c.Generated: // which is skipped
+		case form == nullLiteral || form == defaultLiteral && c.Generated: // a generated column is skipped
 			return append(dst, `\N`...), nil
 		case form == defaultLiteral:
 			return dst, fmt.Errorf("DEFAULT, for column %s, is not a literal value", c.Name)
@@ -463,7 +463,7 @@ func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *lite
 		case form == numberLiteral && (!isText || bit):
 		case form == numberLiteral:
 			out, plain := value.AppendPlain(dst, text)
-			if !plain || member { // it is the number of a member
+			if !plain || member { // ENUM and SET take a number as that of a member
 				return dst, fmt.Errorf("%.40s, a number, is for column %s of type %s", text, c.Name, c.Native)
 			}
 			return out, nil
@@ -473,7 +473,7 @@ func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *lite
 			return append(append(dst, "0b"...), text...), nil
 		case bit && !d.of.Standard:
 			return append(append(dst, "0x"...), cmp.Or(hex.EncodeToString(text), "0")...), nil
-		case numeric && (form == bytesLiteral || form == binaryLiteral && len(text) > 64): // which is refused as no number
+		case numeric && (form == bytesLiteral || form == binaryLiteral && len(text) > 64): // the column will refuse it
 			return fmt.Appendf(dst, "x'%x'", text), nil
 		case numeric && form == binaryLiteral:
 			return new(big.Int).SetBytes(text).Append(dst, 10), nil

@@ -192,7 +192,7 @@ func (d *DumpReader) word() (string, error) {
 	}
 }
 
-// name reads an identifier, quoted or not, and the last of several with dots between.
+// name reads an identifier, quoted or not. Of a.b.c it returns c.
 func (d *DumpReader) name() (string, error) {
 	for {
 		c, err := d.next()
@@ -225,7 +225,7 @@ func (d *DumpReader) name() (string, error) {
 	}
 }
 
-// quoted appends the text up to a quote; a doubled quote is one, and plain text has no escapes.
+// quoted appends the text up to a quote. A doubled quote stands for one. plain: without escapes.
 func (d *DumpReader) quoted(dst []byte, quote byte, plain bool) ([]byte, error) {
 	stops := string(quote)
 	if !plain {

@@ -110,7 +110,7 @@ var kindsByName = map[string]Kind{".csv": CSV, ".tsv": TSV, ".tab": TSV, ".jsonl
 // KindOf returns the kind that a file's name implies, compressed or not; "" is unknown.
 func KindOf(path string) Kind { return kindsByName[extension(path)] }
 
-// MayLoad reports whether a file's name implies its kind, or that its content does.
+// MayLoad reports whether a file's name implies its kind, or leaves it to the content: .json, .zip.
 func MayLoad(path string) bool {
 	return KindOf(path) != "" || extension(path) == ".json" || packedName(path) == "zip"
 }
@@ -253,7 +253,7 @@ func (f *Format) End(p []byte, final bool) (int, error) {
 	return lineEnd(p, i+1, final)
 }
 
-// lineEnd is End for a record that ends with its first line, whose end is line, or 0 if unknown.
+// lineEnd is End for a record that is one line. line is the end of that line, 0 if unknown.
 func lineEnd(p []byte, line int, final bool) (int, error) {
 	switch {
 	case line > maxRecord || line == 0 && len(p) > maxRecord:
@@ -334,7 +334,7 @@ func (f *Format) quotedEnd(p []byte, line int, final bool) (int, error) {
 	return lineEnd(p, line, final)
 }
 
-// closing is closingQuote for the format.
+// closing is closingQuote that respects the format's backslash escapes.
 func (f *Format) closing(p []byte, i int) int {
 	if !f.Escape {
 		return closingQuote(p, i)

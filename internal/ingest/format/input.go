@@ -24,7 +24,7 @@ type Input struct {
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
 	packed bool     // it is compressed
-	raw    *counted // of a file
+	raw    *counted // the file's bytes; nil for a stream
 	closes []func()
 	quit   chan struct{} // closed when nobody waits for the file to grow
 }
@@ -36,8 +36,8 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow says how a file ends that is still being written: with a bracket if array is set. waits is
-// called before a wait for the file's writer.
+// Follow prepares for a file that is still being written. With array, a bracket at its end means
+// that it is complete, as a line break does. waits is called before the first wait for the writer.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
@@ -84,7 +84,7 @@ const (
 	// SettledAfter is how long a file must not have been written to before its last line is accepted
 	// without a line break. Until that time, the writer may still be writing the line.
 	SettledAfter = 5 * time.Second
-	// growPoll is the interval between checks for that, and growWait limits the total wait.
+	// growPoll is the interval between checks of the file. growWait limits the total wait.
 	growPoll = 100 * time.Millisecond
 	growWait = 20 * time.Second
 )
@@ -136,7 +136,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 }
 
-// errEmptyPacked is returned for an empty file that should be compressed: it would have a header.
+// errEmptyPacked is returned for an empty file that has the name of a compressed one.
 var errEmptyPacked = errors.New("it is empty, and a compressed file never is")
 
 // OpenFile opens a file, decompresses it by its content, and decodes it from the encoding.
@@ -177,8 +177,8 @@ func (in *Input) open(encoding string) error {
 	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
-// unpack sets the reader to the content of r, decompressed and decoded. It calls is before it reads
-// r to its end.
+// unpack sets the reader to the content of r, decompressed and decoded. It tells is whether r is
+// compressed, before it reads r to its end.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {
@@ -224,7 +224,7 @@ func WithFile(ctx context.Context, path string, open func() (*Input, error), fn 
 	return nil
 }
 
-// An ended reader returns the error of ctx once that ends, at once if reads can be polled.
+// Reads of an ended reader fail with the error of ctx once ctx ends. A file's read ends at once.
 type ended struct {
 	ctx context.Context
 	io.Reader

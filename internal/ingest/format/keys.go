@@ -49,9 +49,9 @@ func (p *Parser) key(name string) (int, error) {
 	return i, nil
 }
 
-// endKeys gives NULL or their default to columns without a key in the object, or returns the name
-// of a column that has neither. An update leaves these columns out, so that the row keeps their
-// values.
+// endKeys gives NULL or the default to each column for which the object has no key, or returns the
+// name of a column that takes neither. An update leaves the columns without a key out, so that the
+// row keeps their values.
 func (p *Parser) endKeys() (string, error) {
 	constants := len(p.Columns) - len(p.constants)
 	copy(p.values[constants:], p.constants)

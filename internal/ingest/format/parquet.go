@@ -100,7 +100,7 @@ type parquetReader struct {
 	in      *Input
 	file    io.ReaderAt
 	of      *parquet.File
-	group   int // that follows
+	group   int // the next one
 	columns []*parquetColumn
 	rows    int64 // of the file
 	done    int64 // rows rendered
@@ -113,7 +113,7 @@ type parquetReader struct {
 
 type parquetColumn struct {
 	name   string
-	index  int // among the file's leaves
+	index  int // among the leaf columns of the file
 	render func(dst []byte, v parquet.Value) []byte
 	pages  parquet.Pages
 	page   parquet.Page
@@ -221,7 +221,7 @@ func (r *parquetReader) fill() (err error) {
 			if i > 0 {
 				r.buf = append(r.buf, '\t')
 			} else if len(text) > 0 && text[0] == ByteOrderMark[0] {
-				r.buf = append(r.buf, '\\') // or a mark in the first row would be removed
+				r.buf = append(r.buf, '\\') // else a byte order mark that begins the text would be removed
 			}
 			r.buf = append(r.buf, text...)
 		}
@@ -341,7 +341,7 @@ func parquetText(t parquet.Type, to value.Kind) func(dst []byte, v parquet.Value
 	return nil
 }
 
-// parquetInt returns how integers that mean something are written.
+// parquetInt returns how integers are written. logical is what they mean, e.g. a date; may be nil.
 func parquetInt(logical any, short bool, number func(parquet.Value) int64) func(dst []byte, v parquet.Value) []byte {
 	units := func(u format.TimeUnit) int64 { // per second
 		switch u.Value.(type) {
@@ -382,7 +382,7 @@ func parquetInt(logical any, short bool, number func(parquet.Value) int64) func(
 	return func(dst []byte, v parquet.Value) []byte { return strconv.AppendInt(dst, number(v), 10) }
 }
 
-// appendUnits appends the time n units after 1970, of which there are per in a second.
+// appendUnits appends the time n units after 1970. A second has per units.
 func appendUnits(dst []byte, n, per int64, layout string) []byte {
 	seconds, rest := n/per, n%per
 	if rest < 0 {
@@ -391,7 +391,7 @@ func appendUnits(dst []byte, n, per int64, layout string) []byte {
 	return time.Unix(seconds, rest*(1e9/per)).UTC().AppendFormat(dst, layout)
 }
 
-// appendInt96 appends a time of older writers, without a zone: nanoseconds and the Julian day.
+// appendInt96 appends a time of older writers: nanoseconds and the Julian day, without a zone.
 func appendInt96(dst []byte, v deprecated.Int96) []byte {
 	const julianDay1970 = 2440588
 	nanos := int64(uint64(v[1])<<32 | uint64(v[0]))

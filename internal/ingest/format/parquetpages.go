@@ -91,7 +91,7 @@ func checkPages(f io.ReaderAt, size int64, m *format.ColumnMetaData, t parquet.T
 			values = int64(h.DataPageHeaderV2.V.NumValues)
 			left -= values
 		case h.DictionaryPageHeader.Valid:
-			values, most = int64(h.DictionaryPageHeader.V.NumValues), 8*whole // of booleans
+			values, most = int64(h.DictionaryPageHeader.V.NumValues), 8*whole // a byte has 8 booleans
 		}
 		switch {
 		case packed < 0 || packed > end-at || values < 0 || values > most:
@@ -106,7 +106,7 @@ func checkPages(f io.ReaderAt, size int64, m *format.ColumnMetaData, t parquet.T
 	return nil
 }
 
-// pageHeader reads the header of a page, which begins at a place of a file and ends before another.
+// pageHeader reads a page's header, which begins at the offset at and ends before the offset end.
 func pageHeader(f io.ReaderAt, at, end int64, buf *[]byte) ([]byte, error) {
 	for {
 		p := (*buf)[:min(int64(len(*buf)), end-at)]

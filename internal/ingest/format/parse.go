@@ -149,7 +149,7 @@ func (p *Parser) parseSpan(b *Batch, s span) {
 	}
 }
 
-// unread rejects a row that can't be read, unless another share has it.
+// unread rejects a row that can't be read. Of loads with shares, only the one with Rest rejects it.
 func (p *Parser) unread(where place, column string, err error) {
 	if p.share != nil && !p.share.Rest {
 		p.Rows--
@@ -166,7 +166,7 @@ func (p *Parser) Reject(where place, column string, err error) {
 // RejectedAt returns a row of the batch as a rejected one.
 func (p *Parser) RejectedAt(where place, column, reason string) Rejected {
 	offset := p.From.offset(where.From)
-	if p.From.Numbered { // a chunk may have got more rows than it had when it was planned
+	if p.From.Numbered { // a chunk may have more rows now than when it was planned
 		offset = min(p.From.From+where.Line-p.From.Line, p.From.To-1)
 	}
 	row := trimBreak(p.From.Data[where.From:where.to])

@@ -78,7 +78,7 @@ func packingOf(head []byte) (_ *packing, more bool) {
 	return nil, more
 }
 
-// peekPacking returns the packing of what r has; begun means that r ends within a magic.
+// peekPacking returns the packing of r's content; begun means that r ends within a packing's magic.
 func peekPacking(r *bufio.Reader) (_ *packing, begun bool, err error) {
 	for n := 1; ; n++ {
 		head, err := r.Peek(n)
@@ -103,8 +103,8 @@ var (
 )
 
 // unpack returns a reader of r's content: decompressed, or r itself if it isn't compressed. If the
-// name implies compression, e.g. by .gz, the content must be compressed or text. It calls is before
-// it reads beyond the first bytes.
+// name implies compression, e.g. by .gz, the content must be compressed or text. unpack tells is
+// whether r is compressed, before it reads beyond the first bytes.
 func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	p, begun, err := peekPacking(in)

@@ -33,7 +33,7 @@ var Lanes = []string{string(Auto), string(Live), string(Publish), string(Merge)}
 // forced reports that a load fails if the lane can't be taken.
 func (l Lane) forced() bool { return l == Publish || l == Merge }
 
-// did says what became of rows that went in together.
+// did says how the rows of a period went in, for a message.
 func (l Lane) did() string {
 	return map[Lane]string{Publish: "published", Merge: "merged", Live: "with few rows: live"}[l]
 }
@@ -49,7 +49,7 @@ const (
 	fewRows = 20000
 	// mergeShare limits how many existing rows a period may have for each new row that is merged with
 	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of
-	// that with the period's indexes in memory, and seven times as long otherwise (docs/loading.md).
+	// that time with the period's indexes in memory, else seven times that time (docs/loading.md).
 	mergeShare = 10
 )
 
@@ -102,7 +102,7 @@ func (l *Load) newCollector(t *format.Target, size int64) *Collector {
 		file: &spillFile{dir: l.Opt.Dir}, inserts: l.Opt.Lane == Auto && size < fewIndexesFile && len(l.Opt.Schema.Indexes) <= 1}
 }
 
-// SayLanes says how the rows of a file that was only checked would go in, given their extents.
+// SayLanes says, after a dry run, how the rows would go in. checked are the extents of the rows.
 func (l *Load) SayLanes(ctx context.Context, t *format.Target, checked []state.Extent, size int64) error {
 	all, err := l.sendsAll(t, nil, size)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *Load) SayLanes(ctx context.Context, t *format.Target, checked []state.E
 	return nil
 }
 
-// rowsIn returns the number of rows of a period, most at the most.
+// rowsIn counts the rows of a period, up to most.
 func (n *Collector) rowsIn(ctx context.Context, part rolling.Partition, most int64) (rows int64, err error) {
 	return Retried(ctx, n.Load, func() (rows int64, err error) {
 		q := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) AS r", n.Opt.DB.Words().From(n.Opt.Table, part), most)
@@ -153,7 +153,7 @@ func (n *Collector) rowsIn(ctx context.Context, part rolling.Partition, most int
 	})
 }
 
-// unmerged returns the reason why rows of a period with rows are not merged with them, or "".
+// unmerged returns the reason why new rows are not merged with the rows that p has, or "".
 func (n *Collector) unmerged(ctx context.Context, p rolling.Period) (why string, err error) {
 	switch {
 	case n.Opt.Lane == Publish:

@@ -15,7 +15,7 @@ import (
 )
 
 // A Collector collects the rows of the periods that are published, while the other rows are sent.
-// Which periods it has chosen is recorded before a batch with rows of them is recorded as loaded.
+// It records which periods these are before a batch with rows of them is recorded as loaded.
 type Collector struct {
 	*Load
 	target *format.Target
@@ -103,7 +103,7 @@ func find(all []*publication, pos, from int64) *publication {
 	return all[i]
 }
 
-// sorterOf returns the sorter of a sender, which it alone uses.
+// sorterOf returns the sorter that only this sender uses.
 func (n *Collector) sorterOf(of *sender) *sorter {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,7 @@ func (n *Collector) take(s *sender, b *Batch, p *format.Parser) error {
 	return nil
 }
 
-// only keeps those rows of a parsed batch whose publication is sent; the ledger has the others.
+// only keeps the rows of a parsed batch whose publication is sent. The others are in the ledger.
 func (n *Collector) only(b *Batch, p *format.Parser) {
 	all, keep := *n.all.Load(), p.Kept[:0]
 	for i := range p.Batch.Rows() {
@@ -196,7 +196,7 @@ func (n *Collector) route(ctx context.Context, s *sender, b *Batch, p *format.Pa
 	return left, n.take(s, b, p)
 }
 
-// publishes decides, once for each period of a reading, whether its rows are published.
+// publishes decides whether the rows of a position's period are published: once for each period.
 func (n *Collector) publishes(ctx context.Context, pos int64) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -51,7 +51,7 @@ func (n *Collector) insertFew(ctx context.Context, p *publication) (err error) {
 			}
 		}
 		if errors.Is(err, errDone) {
-			// A commit whose answer was lost has ended since the ledger was read.
+			// An earlier attempt has committed, after the ledger was read; its answer was lost.
 			_ = loader.Reset(ctx)
 			there, lookErr := n.notedFew(ctx, &out)
 			if there || lookErr != nil {

@@ -63,7 +63,8 @@ func (l *Load) WhileLocked(outer context.Context, name string, again bool, fn fu
 	return err
 }
 
-// Relock calls fn again, with the source as it was, after each loss of a lock. Messages have name.
+// Relock calls fn, and again after each loss of a lock, with the source as it was at first. name is
+// for messages.
 func (l *Load) Relock(ctx context.Context, name string, fn func(again bool) error) error {
 	fresh := *l.Source
 	for again := false; ; again = true {
@@ -77,7 +78,7 @@ func (l *Load) Relock(ctx context.Context, name string, fn func(again bool) erro
 	}
 }
 
-// LostLock returns the error of work that was ended because a lock was lost, but not ctx.
+// LostLock adds ErrLockLost to err if a lost lock has ended the work, and ctx hasn't.
 func LostLock(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && (Transient(err) || errors.Is(err, context.Canceled)) {
 		err = fmt.Errorf("%w: %w", ErrLockLost, err)

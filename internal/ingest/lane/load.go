@@ -6,9 +6,9 @@
 // line of the ledger, after rows that have no period, or that the server refuses, were written to
 // the file of bad rows. That is the lane Live.
 //
-// The rows of empty periods, and of others that are over, are worth more work: a Collector
-// sorts them by period and key, and has a Publisher make tables of them, which become the periods
-// (Publish), also together with the rows that these have (Merge).
+// The rows of empty periods, and of other periods that are over, are worth more work: a Collector
+// sorts them by period and key, and a Publisher makes a table of each period's rows, which becomes
+// the period (Publish). The table may also get the rows that the period already has (Merge).
 //
 //	send     send.go, periods.go, present.go, pace.go   the live lane
 //	publish  collector.go, sorter.go, rowcode.go,       the publish and merge lanes
@@ -76,7 +76,7 @@ type Load struct {
 	// earlier has what was recorded of the source when this load began.
 	earlier struct {
 		state.Counts
-		// continues means that an interrupted load has them, which this one continues.
+		// continues means that an interrupted load recorded them, and this load continues it.
 		continues bool
 		known     bool // both are set
 	}
@@ -189,7 +189,7 @@ func (l *Load) ForgetBad(key string) error {
 	return l.bad.add(l.Source.Path, key, 0, math.MaxInt64, nil)
 }
 
-// SayFullEvery is the interval of messages about what recurs for as long as nothing is done.
+// SayFullEvery is the interval of messages that recur until the user acts, e.g. "the file is full".
 const SayFullEvery = time.Minute
 
 // Count adds a committed batch.
@@ -330,7 +330,7 @@ const (
 	lastPause  = 2 * time.Second
 )
 
-// Retry repeats fn after transient errors, for RetryFor after the first: fn itself may take long.
+// Retry repeats fn after transient errors. RetryFor begins with the first error: fn may take long.
 func (l *Load) Retry(ctx context.Context, fn func() error) error {
 	var began time.Time
 	for try := 0; ; try++ {

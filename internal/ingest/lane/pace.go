@@ -30,7 +30,7 @@ func (p *pace) limit() int {
 	return p.rows
 }
 
-// sent reports that a batch was committed, after how long and whether transient errors came before.
+// sent tells the pace that a batch was committed. repeated means that transient errors came before.
 func (p *pace) sent(rows int64, took time.Duration, repeated bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ type periods struct {
 	table *engine.Table
 	// late means that rows below the position up to which all periods are sealed are refused.
 	late bool
-	// creates, unless nil, creates missing periods: any without limit, dry only as names.
+	// creates, unless nil, creates missing periods. any: without limit. dry: they're only listed.
 	creates  Periods
 	any, dry bool
 	creating sync.Mutex
@@ -46,13 +46,14 @@ type periods struct {
 	mu        sync.Mutex
 	parts     []rolling.Partition
 	upTo      int64
-	dropped   int64 // up to where retention dropped periods, read before the parts
+	dropped   int64 // retention has dropped the periods up to here; read before the parts
 	looked    time.Time
 	creatable *rolling.Creatable
 	asked     time.Time // when creatable was read
 }
 
-// look returns the periods, and up to where they are sealed; again reads them, after lookAgain.
+// look returns the periods, and the position up to which they are sealed. With again it reads them
+// anew, unless that was done less than lookAgain ago.
 func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +63,7 @@ func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, in
 	return t.read(ctx)
 }
 
-// read is look with mu held, without the interval.
+// read reads the periods anew. The caller holds mu.
 func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) {
 	if t.passesOn() {
 		var err error
@@ -84,7 +85,7 @@ func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) 
 	return parts, upTo, nil
 }
 
-// passesOn reports that the server stores no lower bounds: rows of a dropped period go to the next.
+// passesOn reports that periods have no lower bounds: rows of a dropped period go to the next one.
 func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 
 // errDropped is returned for a transaction whose rows are no longer in their periods, because
@@ -116,7 +117,7 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	return rolled, Forgotten(err)
 }
 
-// allowed returns which periods may be created, nil for none. Unless now, it may be lookAgain old.
+// allowed returns which periods may be created; nil is none. Without now, it may be lookAgain old.
 func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, error) {
 	if t.creates == nil {
 		return nil, nil
@@ -151,7 +152,7 @@ func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rollin
 	return out
 }
 
-// create creates the periods that a batch lacks, in a dry run by name, and returns all periods.
+// create creates the periods that a batch lacks, in a dry run only in t.parts, and returns all.
 func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()

@@ -51,7 +51,7 @@ func NewPool(o *Sending) *Pool {
 	return s
 }
 
-// take waits for an idle sender, and passes it to a load until give.
+// take waits for an idle sender, and lends it to a load until give is called.
 func (s *Pool) take(ctx context.Context, l *Load) (*sender, error) {
 	select {
 	case out := <-s.idle:
@@ -147,8 +147,8 @@ func (s *Pool) badFile(path string, most int64) (b *badFile, err error) {
 	return b, err
 }
 
-// Lock waits until no other load of this process holds a lock of that name. Between processes the
-// database's own locks do this; between loads of one process these would fail instead of waiting.
+// Lock waits until no other load of this process holds a lock of that name. The database's own
+// locks would not wait for another load of this process; they'd fail.
 func (s *Pool) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		s.mu.Lock()

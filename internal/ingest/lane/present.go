@@ -28,7 +28,7 @@ const (
 // errCompare is the error of a comparison that the server refuses.
 var errCompare = errors.New("rows that are there already can't be compared")
 
-// mayCompare reports whether the rows of a part may be compared, and takes them into account.
+// mayCompare reports whether the rows of a part may be compared. If so, it counts them.
 func (l *Load) mayCompare(rows int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 type Progress struct {
 	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
-	// Size is the source's size on disk, 0 if unknown. Bytes of it are in the database, or checked by
-	// a dry run. Sent is the part of Bytes that this load has sent, in the time Sending.
+	// Size is the source's size on disk, 0 if unknown. Bytes is the part of it that is loaded, or
+	// checked by a dry run. Sent is the part of Bytes that this load has sent, in the time Sending.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
 	// Share is the part of a source without a size that is read, 0 to 1. ShareBefore is the part that
 	// earlier loads had read.
 	Share, ShareBefore float64
-	// Collected rows are published together, of which Written are written, for the time Publishing.
+	// Collected counts the rows to publish, Written those written so far, in the time Publishing.
 	Collected, Written int64
 	Publishing         time.Duration
 	// Waiting is the bytes in the spool; Full is how long the sender has waited for room there.
@@ -37,7 +37,7 @@ type Result struct {
 	// continues. After a dry run, Sent rows were checked, and Inserted rows could be inserted.
 	state.Counts
 	Continued int64 `json:"continued,omitempty"`
-	// Before counts the rows of earlier loads that came to the end, and BeforeRejected the bad ones.
+	// Before counts the rows of earlier, completed loads, BeforeRejected the bad ones among them.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
 	// LoadedAt is when rows of earlier loads were last recorded. Of a file's earlier rows, Missing are
@@ -69,7 +69,7 @@ type Result struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Text describes the progress. The time left follows from the rows that this load itself has sent.
+// Text describes the progress. The time left is computed from what this load itself has sent.
 func (p Progress) Text(dry bool) string {
 	sending := p.Sending
 	if sending <= 0 {

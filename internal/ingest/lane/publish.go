@@ -19,18 +19,18 @@ type Publisher interface {
 	Publishable(ctx context.Context) error
 	// Mergeable returns the reason why rows can't be merged with the rows of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
-	// Publish creates a table with these columns, has fill fill it, and replaces the period by it. It
-	// may call fill again, and then wants the rows in source order. With p.Merges the period keeps its
-	// rows, even if a new row has the same key. Publish sets p's state and counts, and records them in
+	// Publish creates a table with these columns, calls fill to write p's rows into it, and replaces
+	// the period by it. It may call fill again, for the rows in source order. With p.Merges the period
+	// keeps its rows, even if a new row has the same key. Publish records p's new state and counts in
 	// the transaction of the change. It returns state.ErrFilled if the period has got many rows, and
-	// engine.ErrRefused if the server refuses some rows; then none of p's rows is in the table.
+	// engine.ErrRefused if the server refuses some; then none of p's rows is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or removes what they
 	// have left. On return, no publication of the source is in progress.
 	FinishPublications(ctx context.Context, source string) error
 }
 
-// PublishAll puts all collected rows into the table. All batches up to byte to have been read.
+// PublishAll puts all collected rows into the table. The source was read up to the byte to.
 func (n *Collector) PublishAll(ctx context.Context, to int64) error {
 	var due []*publication
 	for _, p := range *n.all.Load() {
@@ -144,7 +144,7 @@ func (n *Collector) single(ctx context.Context, p *publication) error {
 	return n.Retry(ctx, func() error { return n.State.PutPublication(ctx, n.State.DB(), p.Publication) })
 }
 
-// note notes the progress of a publication: rows more are written, 0 begins anew.
+// note adds to the number of rows written of a publication; 0 resets that number.
 func (n *Collector) note(p *publication, rows int64) {
 	n.Load.mu.Lock()
 	defer n.Load.mu.Unlock()
@@ -186,7 +186,8 @@ func (n *Collector) Describe(p *Progress) {
 	}
 }
 
-// SecondLine ends the id in the ledger of the second line of a batch.
+// SecondLine ends the ID of a batch's second line in the ledger. A batch gets a second line if rows
+// of it could not be published and are sent after all.
 const SecondLine = "~"
 
 // SendsAny reports whether there are publications whose rows are sent.
@@ -222,7 +223,7 @@ func RecordedOf(ctx context.Context, st *state.Store, s *state.Source) (cuts []s
 	}
 	for _, p := range published {
 		if _, there := noted[fewID(s.Key, p)]; there {
-			p.State = state.Published // its counts are those of the ledger
+			p.State = state.Published // the ledger has its counts
 		}
 	}
 	return cuts, published, noted, nil

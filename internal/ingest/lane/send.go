@@ -223,9 +223,9 @@ func (s *sender) commit(ctx context.Context, b *Batch, out *state.Batch) error {
 			figure.Plural(sent, "row was", "rows were"), ack.Rows, ack.Updated, ack.Skipped, refused)
 	}
 	out.Counts = state.Counts{Sent: p.Rows, Inserted: ack.Rows, Updated: ack.Updated, Duplicate: ack.Skipped, Rejected: rejected}
-	listed, compared := slices.Clip(p.Rejected), int64(0) // a copy, if rows are added: they are sorted for the file
+	listed, compared := slices.Clip(p.Rejected), int64(0) // appending copies p.Rejected, since reject sorts listed
 	if rejected == p.Rows-sent {
-		// The server has refused none, which it might do again.
+		// The server has refused no row; a refused one might make the comparison fail.
 		for _, sk := range skipping {
 			list, done, err := s.compare(ctx, sk.part, sk.rows, &out.Counts)
 			if err != nil {
@@ -278,7 +278,7 @@ func (l *Load) record(ctx context.Context, loader engine.Loader, out *state.Batc
 	return nil
 }
 
-// skipped are the rows of a part of which an insert has skipped some.
+// skipped describes a part of whose rows an insert has skipped some.
 type skipped struct {
 	part *format.Part
 	rows int64 // how many
@@ -317,7 +317,7 @@ func (s *sender) divide(ctx context.Context, b *Batch, p *format.Parser) ([]stat
 	return ranges, err
 }
 
-// Forgotten adds to state.ErrForgotten what the user can do.
+// Forgotten adds a hint to state.ErrForgotten: what the user can do.
 func Forgotten(err error) error {
 	if !errors.Is(err, state.ErrForgotten) {
 		return err

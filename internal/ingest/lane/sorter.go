@@ -65,7 +65,7 @@ func newSorter(l *layout, limit int64, file *spillFile) *sorter {
 	return &sorter{layout: l, limit: limit, file: file}
 }
 
-// add adds row i of b, at a position, to the group with an index.
+// add adds row i of b to the group index. pos is the position of the row.
 func (s *sorter) add(index int, b *engine.Batch, i int, pos, ordinal int64) error {
 	for len(s.groups) <= index {
 		s.groups = append(s.groups, group{sorted: true, first: math.MaxInt64, last: math.MinInt64})
@@ -186,7 +186,7 @@ type cursor interface {
 	next() (row []byte, more bool, err error)
 }
 
-// cursors returns one cursor for a group's rows in memory, and one for each run, with that buffer.
+// cursors returns a cursor for a group's rows in memory, and one for each run. buffer is in bytes.
 func (s *sorter) cursors(index, buffer int) []cursor {
 	if index >= len(s.groups) {
 		return nil

@@ -68,7 +68,7 @@ const (
 	// copies is how many copies of a body's rows are in memory before they are on disk: as sent,
 	// decompressed or converted, parsed, and as a record of the spool.
 	copies = 4
-	// memory limits what the requests of a moment take, in multiples of Options.Body.
+	// memory limits the memory of all requests in progress, in multiples of Options.Body.
 	memory = 2 * copies
 	// retryAfter is the number of seconds after which a sender should try again.
 	retryAfter = 5
@@ -157,7 +157,7 @@ func (s *Server) routeSafely(w *statusWriter, r *http.Request) (route string, er
 type statusWriter struct {
 	http.ResponseWriter
 	status int
-	begun  bool // the answer
+	begun  bool // whether the answer is begun
 }
 
 func (w *statusWriter) Write(p []byte) (int, error) {
@@ -301,7 +301,7 @@ func (s *Server) hasToken(r *http.Request) bool {
 	return len(s.tokens) == 0 || found > 0 && (strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Token"))
 }
 
-// health answers whether rows are taken and loaded: of which tables, only with a token.
+// health answers whether rows are taken and loaded. It names tables only to requests with a token.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	status, message, code := "pass", "rows are taken", http.StatusOK
 	checks := []map[string]any{}
@@ -510,7 +510,7 @@ type form int
 
 const (
 	plainForm    form = iota
-	jsonForm          // to be looked at
+	jsonForm          // JSON that jsonLines has to inspect
 	telegrafForm      // objects with name, tags, fields and timestamp
 )
 

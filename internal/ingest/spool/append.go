@@ -55,7 +55,7 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 			s.reserved = os.WriteFile(s.reserve(), make([]byte, reserveBytes), 0o600) == nil
 		}
 		out, err := s.write(ctx, all, size)
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.broken != nil { // which only appending changes
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.broken != nil { // only Append sets broken
 			return out, err
 		}
 		if !s.crowded { // once more, in a new segment

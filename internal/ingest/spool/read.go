@@ -98,13 +98,13 @@ func (s *Spool) gone(at place) bool {
 	return at.from < s.released
 }
 
-// read reads a record, or says how it is damaged. An open segment would free nothing when removed.
+// read reads a record, or says how it is damaged.
 func (s *Spool) read(base int64, at place) (rec Record, reason string, err error) {
 	f, err := os.Open(s.path(base))
 	if err != nil {
 		return Record{}, "", err
 	}
-	defer f.Close()
+	defer f.Close() // to remove an open segment would free no space
 	p := make([]byte, at.size)
 	n, err := f.ReadAt(p, at.from-base)
 	if n < len(p) {
