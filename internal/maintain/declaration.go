@@ -55,8 +55,8 @@ type shared struct {
 	// waiting has the IDs of the tasks that were not yet possible at their last attempt, e.g. a seal
 	// because a bucket of a roll-up isn't over.
 	waiting sync.Map
-	last    atomic.Pointer[followed] // the result of the last Follow that read one, or nil
-	stale   atomic.Bool              // the table was altered since last was read
+	last    atomic.Pointer[followed] // the declaration that Follow read last, or nil
+	stale   atomic.Bool              // the table was altered since then
 	said    atomic.Pointer[followed] // the declaration that was logged last
 	passed  atomic.Pointer[mark]     // the declaration under which all triggers were created
 }

@@ -129,14 +129,14 @@ func (t dropper) dropSteps(ctx context.Context, c *state.Change, d dropping) (st
 }
 
 func (t dropper) detach(ctx context.Context, c *state.Change, d dropping) error {
-	// From here on no refresh computes its buckets, which would become empty.
+	// From here on no refresh computes the period's buckets: without its rows they'd become empty.
 	if t.Rollups != nil {
 		if err := t.inTx(ctx, func(tx *sql.Tx) error { return t.Rollups.Seal(ctx, tx, d.Part.To) }); err != nil {
 			return err
 		}
 	}
 	t.Reach("drop levels sealed")
-	// From here on no load takes the period for one that it has seen.
+	// A load that has read the periods before notices, before it commits, that this one is dropped.
 	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const stepEnclose = "enclose"
 // An enclosing is the state of an Enclose change.
 type enclosing struct {
 	Part rolling.Partition // the new period, which spans as many periods of the grid as the rows need
-	With string            // the table that has the rows in between
+	With string            // the table that holds the rows during the change
 }
 
 func (d *enclosing) task() Task                            { return Task{Kind: Enclose, Parts: []rolling.Partition{d.Part}} }
@@ -79,7 +79,7 @@ func (t creator) enclosure(ctx context.Context, crowd *engine.CrowdedError) (p r
 	}
 	g, last := t.Table.Grid, crowd.Rows.To
 	if crowd.Part.Contains(now) {
-		last = min(last, now+1) // a row of the future would make the period as long
+		last = min(last, now+1) // else a row of the future would make the period long
 	}
 	r := rolling.Period{From: max(crowd.Part.From, g.Floor(max(crowd.Rows.From, first))), To: min(crowd.Part.To, g.Ceil(last))}
 	if crowd.Rows.From < crowd.Rows.To && r.From < r.To {

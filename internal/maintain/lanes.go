@@ -150,9 +150,9 @@ type Passed struct {
 	Jobs  []state.Job // the next task of each lane
 }
 
-// Pass executes the due tasks of a lane in order; if only isn't nil, those of its kinds. Unless
-// until is zero, it ends at that time, so that other tables get their turn. After a failure, which
-// is reported and logged, the other tasks continue. All errors are returned together.
+// Pass executes the due tasks of a lane in order; unless only is nil, just tasks of these kinds.
+// Unless until is zero, it begins no task after that time, so that other tables get their turn. It
+// reports and logs a failed task, goes on with the next one, and returns all errors together.
 func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
 	now, err := t.runner().begin(ctx, lane)
 	if now == nil {
@@ -163,7 +163,7 @@ func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Tim
 	return p.Passed, errors.Join(append(p.failed, err)...)
 }
 
-// run executes the tasks. Its error is one that ends the pass early.
+// run executes the tasks. It returns an error only if that ends the pass early.
 func (p *pass) run(ctx context.Context) error {
 	if pause, err := p.table.Paused(ctx, p.lane); pause != nil || err != nil {
 		return err
@@ -246,7 +246,7 @@ type Looked struct {
 	// Next is the position at which the next task of any lane becomes due, if More is set.
 	Next int64
 	More bool
-	// Inserts find a period from Now up to Covered, and should up to Wanted.
+	// From Now up to Covered, inserts find a period. They should find one up to Wanted.
 	Covered, Wanted, Now int64
 	Pauses               []state.Pause
 	Jobs                 []state.Job // the next task of each lane
@@ -328,7 +328,7 @@ func (t *Table) WhilePaused(policy string) func(ctx context.Context) (why string
 	}
 }
 
-// begin is forLane, after the schema was read again if the table was altered.
+// begin is forLane, but if the table was altered, it first reads the schema again.
 func (t runner) begin(ctx context.Context, lane Lane) (*Table, error) {
 	now, err := t.follower().forLane(ctx, lane)
 	if now == nil {
@@ -405,7 +405,7 @@ func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.creator().create(ctx, task, v)
 	case Rollup:
 		n, err := t.sealer().refresh(ctx, v)
-		// A level that is computed from an expired one would lack the history that a load still brings.
+		// A load may bring rows of old buckets, from which a coarser level is still to be computed.
 		if err == nil && len(v.Loading) == 0 {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}

@@ -339,7 +339,7 @@ func planDrops(d *rolling.Declaration, v View) []Task {
 	return out
 }
 
-// planRebuilds returns the sealed periods to merge or to rebuild, and not about to be dropped.
+// planRebuilds returns the sealed periods to merge or to rebuild that are not about to be dropped.
 func planRebuilds(d *rolling.Declaration, v View) []Task {
 	if v.Compacts || !d.Seal.Compress && !d.Seal.Merge.Valid() {
 		return nil

@@ -136,10 +136,10 @@ func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	return nil
 }
 
-// Publish creates a table with these columns, which fill fills, and replaces the period of a
-// publication by it. If others have written to the period meanwhile, it returns state.ErrFilled. If
-// keys occur twice, it calls fill again with sourceOrder set, and keeps the first row of the
-// source.
+// Publish creates a table with these columns, calls fill to write the rows of p into it, and
+// replaces the period of p by it. If others have written to the period meanwhile, it returns
+// state.ErrFilled. If keys occur twice, it calls fill again with sourceOrder, and keeps each key's
+// first row.
 //
 // The replacement is a journalled change with a lock of its own, so that only one process at a time
 // publishes the period, and any process can complete the change after a crash.
@@ -233,7 +233,7 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 	if err != nil {
 		return err
 	}
-	if now.State == state.Published { // the answer to an earlier attempt was lost
+	if now.State == state.Published { // an earlier attempt has committed, but its answer was lost
 		d.Publication = *now
 		return nil
 	}

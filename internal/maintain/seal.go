@@ -145,7 +145,7 @@ func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	return out, nil
 }
 
-// refresh refreshes the levels up to the present, with late rows that were not recorded.
+// refresh refreshes the levels up to the present, including late rows that nobody noted.
 func (t sealer) refresh(ctx context.Context, v View) (int, error) {
 	if err := t.dropper().noteMissing(ctx, v.Parts, v.Now); err != nil {
 		return 0, err

@@ -97,7 +97,7 @@ type RollupStatus struct {
 	Name  string  `json:"name"`
 	Every string  `json:"every"`
 	To    string  `json:"to"`          // the watermark, "" before the first bucket
-	Lag   float64 `json:"lag_seconds"` // from there to the end of the last complete bucket
+	Lag   float64 `json:"lag_seconds"` // from To to the end of the last complete bucket
 	Stale int64   `json:"stale_buckets"`
 	Rows  int64   `json:"rows"`
 }
@@ -525,7 +525,7 @@ func (l *look) blockers(ctx context.Context) error {
 	return nil
 }
 
-// block adds transactions that block a task: all, or with old those that won't end by themselves.
+// block adds transactions that block a task. With old, it adds only those of a certain age.
 func (s *Status) block(who []engine.Blocker, old bool) {
 	for _, b := range who {
 		if !old || b.Age >= passing {

@@ -92,7 +92,7 @@ func (t *Table) LateTriggers(ctx context.Context) ([]engine.Trigger, engine.Late
 	return words.Refuse(t.Table, periods, "(SELECT MAX(sealed_to) FROM rowmill_tables WHERE name = "+SQLText(t.Table.Name)+")"), words, nil
 }
 
-// RefuseLate creates or drops these triggers as declared.
+// RefuseLate creates or drops the triggers of LateTriggers, as declared.
 func (t *Table) RefuseLate(ctx context.Context) error {
 	change, err := t.LateChange(ctx)
 	if err != nil || len(change.SQL) == 0 {

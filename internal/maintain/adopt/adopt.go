@@ -31,7 +31,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Kind is the kind and the ID of an adoption in the journal, of which a table has one at most.
+// Kind is both the kind and the ID of an adoption in the journal: a table has at most one.
 const Kind = "adopt"
 
 // Steps of an adoption, in order. The journal records the next step to do.
@@ -123,7 +123,7 @@ type Options struct {
 // Progress describes the progress of an adoption.
 type Progress struct {
 	Step string
-	// Of the approximately Of rows of the current step, Rows are copied or compared. PerSecond is the
+	// Rows is how many of about Of rows the current step has copied or compared. PerSecond is the
 	// rate since this process began the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64

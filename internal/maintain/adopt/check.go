@@ -287,7 +287,7 @@ func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all exte
 	return engine.Hinted(fmt.Errorf("%w; %s", tooMany, text), "SELECT * FROM %s WHERE %s", j.quote(j.Table.Name), outside)
 }
 
-// checkRoom reports that the disk has no room for both tables, where that is known.
+// checkRoom returns an error if the disk is known to have no room for both tables.
 func (j checker) checkRoom(ctx context.Context, made, there string) error {
 	size, err := j.DB.Catalog().Sizes(ctx, &engine.Table{Name: j.Table.Name})
 	if err != nil {
@@ -373,7 +373,7 @@ func (j *job) periods(ctx context.Context, rows extent) ([]rolling.Partition, er
 	return out, nil
 }
 
-// mostPeriods returns how many an adoption creates at most; it leaves room for future ones.
+// mostPeriods returns how many periods an adoption creates at most. It leaves room for future ones.
 func (j *job) mostPeriods() int {
 	if most := j.DB.Capabilities().MaxPeriods; most > 0 {
 		return min(maxPeriods, most*9/10)

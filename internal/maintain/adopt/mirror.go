@@ -105,16 +105,16 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 	return one.Insert(and(where, m.In("", p.Period)))
 }
 
-// leave makes replay discard the log entries of rows that the copy will reach later: rows with keys
-// after one key, up to another, that satisfy where. The copy reads their state of that time. A row
-// that no longer satisfies where by then has a further entry, which is applied.
+// leave makes replay discard the log entries of rows that the copy will reach later: rows that
+// satisfy where, with keys after the key after, up to the key until. The copy will read such a row
+// as it is then. If it no longer satisfies where by then, it has a newer entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
 	return err
 }
 
-// between returns the condition for the source's keys after one, up to another.
+// between returns the condition for the source's keys after the key after, up to the key until.
 func (m *mirror) between(after, until []string) (string, []any, error) {
 	keys, err := engine.NewKeys(m.DB, m.Source.Key)
 	if err != nil {

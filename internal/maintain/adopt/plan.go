@@ -20,7 +20,7 @@ type Planned struct {
 	found      *data
 }
 
-// planned returns the data that Plan has found, or checks the table.
+// planned returns the data that Plan has found. If Plan wasn't called, it checks the table itself.
 func (j *job) planned(ctx context.Context) (*data, error) {
 	if j.Planned != nil && j.Planned.found != nil {
 		return j.Planned.found, nil
@@ -75,7 +75,7 @@ type planner struct {
 	out    []string
 }
 
-// show adds the statements of the steps from from up to, but excluding, to.
+// show adds the statements of the steps between two steps, including the first one.
 func (p *planner) show(ctx context.Context, from, to string) error {
 	for s := from; s != to; s = steps[s].next {
 		if err := steps[s].show(p, ctx); err != nil {
@@ -112,7 +112,7 @@ func (p *planner) created(ctx context.Context) error {
 	return p.carriedOver(ctx)
 }
 
-// carriedOver adds what gives the target the attributes of the source.
+// carriedOver adds the statements that give the target the attributes of the source.
 func (p *planner) carriedOver(ctx context.Context) error {
 	now, _, err := p.mirror.lacking(ctx, p.mirror.Source.Rolls)
 	if len(now) > 0 {
@@ -336,7 +336,7 @@ func (p *planner) cutOverBack(ctx context.Context) error {
 	return p.cutOver(ctx)
 }
 
-// dropped adds the removal of the triggers and the log. on is the name that the table has then.
+// dropped adds the removal of the triggers and the log. on is the name of the triggers' table then.
 func (p *planner) dropped(ctx context.Context, on, what string) error {
 	late, err := p.emptyLate(ctx)
 	if err != nil {

@@ -180,7 +180,7 @@ func (t planner) planCreation(ctx context.Context, a *Plan, applied *rolling.Dec
 	}
 	a.Steps = append(a.Steps, Step{What: what, SQL: slices.Concat(former.rollups.SQL, sql),
 		run: func(ctx context.Context) error {
-			// The lock admits one apply at a time: the table of another may have rows already.
+			// Only one apply at a time has the lock. Another one may have created the table before.
 			if err := t.Declaring(ctx, func(engine.Lease) error { return t.createTable(ctx, former, step) }); err != nil {
 				return err
 			}

@@ -165,8 +165,8 @@ func (t planner) createTable(ctx context.Context, n *recreation, step engine.Cre
 }
 
 // otherAxis compares the axes of the applied and the new declaration, because all recorded
-// positions depend on the axis. differs describes the difference, "" if there is none. as is the
-// part of the declaration as it was.
+// positions depend on the axis. differs describes the difference, "" if there is none. as says what
+// to declare for the axis of the applied declaration.
 func (t planner) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {
@@ -202,8 +202,8 @@ func (t planner) sameAxis(applied *rolling.Declaration) error {
 		"declare %s; or declare another table, and load its rows into that", as)
 }
 
-// recreatedAxis reports whether a table is created anew with another axis. That is an error if
-// these roll-ups or archives of the former table are left.
+// recreatedAxis reports whether a table is created anew with another axis. That is an error if the
+// former table has left roll-ups, given in rollups, or archives.
 func (t planner) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {

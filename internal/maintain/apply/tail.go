@@ -45,8 +45,8 @@ type tailPlan struct {
 	// enclosed is one period for all rows of the tail, which get there without being copied. If the
 	// tail has few rows, enclosed has no name.
 	enclosed rolling.Partition
-	// periods take the place of the tail or, after enclosed, of its rest. If the tail has few rows,
-	// they are copied into periods.
+	// periods replace the tail or, if enclosed has a name, the rest of the tail after enclosed. The
+	// rows of a tail with few rows are copied into periods.
 	periods []rolling.Partition
 	rows    int64 // at most one more than fewRows
 }

@@ -60,7 +60,7 @@ func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Dec
 			"ALTER TABLE, which gives it the declared key; or declare the one that it has")
 	}
 	tasks, err := maintain.PlanCreate(t.Declared, v)
-	for _, task := range tasks { // that it will be possible
+	for _, task := range tasks { // none may have to wait for something
 		if task.Waits != "" {
 			return errors.New(task.Waits)
 		}

@@ -184,7 +184,7 @@ func (c *column) encodeDecimal(text []byte) (parquet.Value, error) {
 	return v, nil
 }
 
-// boundAs is the type of the batch column from which the column is restored.
+// boundAs is the type as which a restoration sends the column's values to the server.
 func (c *column) boundAs() engine.Type {
 	switch c.Form {
 	case formInt:

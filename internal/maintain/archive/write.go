@@ -206,7 +206,7 @@ func (w *writing) fill(ctx context.Context, f *os.File, r *reader, info *Info) e
 	return sealFile(f, metadata, info.columns)
 }
 
-// value converts the server's text, which it copies, to a value of a file's column i.
+// value converts the server's text to a value of c, the file's column i. Texts are copied to text.
 func (c *column) value(row sql.RawBytes, i int, text *[]byte) (parquet.Value, error) {
 	if row == nil {
 		if !c.Null {

@@ -64,7 +64,7 @@ type Statement struct {
 type Limits struct {
 	// Running is the number of statements running concurrently; 0 means no limit.
 	Running int
-	// Critical is the number of them from which the work ends with ErrCritical; 0 means never.
+	// Critical is the number of running statements that ends the work with ErrCritical; 0 is none.
 	Critical int
 	// Nice is how long the work rests after each piece, as a multiple of the time that the piece took.
 	// With 1, it rests half of the time.
@@ -256,7 +256,7 @@ type Throttle struct {
 	Paused func(why string)
 
 	looked time.Time
-	since  time.Time // Wait has returned
+	since  time.Time // when Wait returned last
 	// pause is how long a pause is at least; 0 is defaultPause. Tests shorten it.
 	pause time.Duration
 }

@@ -36,19 +36,19 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// A tracing remembers comparisons that found partitions which may have left the table and come
-// back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, every
-// partition that is being written may have done so.
+// A tracing remembers comparisons that found suspects: partitions that may have left the table and
+// come back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, every
+// partition that is being written is a suspect.
 type tracing struct {
 	mu sync.Mutex
-	// noted is the last Compare, which noted what it found.
+	// noted is the last comparison by Compare, which has noted the suspects.
 	noted state.Compared
-	// paused is the time until which such partitions are not computed again. Queries read their rows.
+	// paused is the time until which suspects are not computed again. Queries read their rows.
 	paused time.Time
 }
 
-// After partitions that may have left the table were computed again, they are not computed once
-// more for pauseFactor times the time that it took, at most maxPause.
+// After suspects were computed again, there is a pause before suspects are computed once more. It
+// is pauseFactor times the time that computing them took, at most maxPause.
 const (
 	pauseFactor = 9
 	maxPause    = time.Hour
@@ -57,7 +57,7 @@ const (
 // again is how often the partitions are compared while buckets are being computed.
 const again = 10 * time.Second
 
-// pause has such partitions not computed again for a time.
+// pause begins a pause in which suspects are not computed again.
 func (t *tracing) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,9 +112,9 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time of a recorded comparison. A commit at that time or later proves that a
-// partition may have left the table. If the server's clock was set back, any commit does, and it
-// returns 1. Times are in seconds.
+// since returns the time of a recorded comparison. A partition written at that time or later may
+// have left the table. If the server's clock was set back, any written partition may have left, and
+// since returns 1. Times are in seconds.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1
@@ -147,8 +147,8 @@ func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was 
 }
 
 // identify records the partitions of the table. If a partition isn't the recorded one, it marks the
-// partition's computed buckets stale. suspected reports that this includes partitions that may have
-// left the table and come back.
+// partition's computed buckets stale. suspected reports that it also did this for suspects: see
+// tracing.
 func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	db, ok := w.db.(engine.PartIdentifier)
 	if !ok {
@@ -161,7 +161,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	if err != nil || !ok { // apply creates the table of them
 		return false, err
 	}
-	if !w.declared.Exact { // from now on changes are missed
+	if !w.declared.Exact { // without triggers the records don't prove anything
 		if was == nil {
 			return false, nil
 		}
@@ -183,7 +183,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 		was = &state.Parts{}
 	}
 	var written *engine.PartsWritten
-	certain := true // that all since the last comparison is known
+	certain := true // whether all changes since the last comparison are known
 	if first || now.Alters != "" && (now.Alters != was.Alters || was.Definition == "") {
 		if written, was, err = w.lastWritten(ctx, db, was); err != nil {
 			return fail(err)
@@ -327,8 +327,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 // microseconds.
 const comparedEvery = 1_000_000
 
-// exactParts sets Changed and Same of t. It sets Why if there is no partition of which it is known
-// that the roll-ups have its rows.
+// exactParts sets Changed and Same of t. If there is no partition whose rows are known to be in the
+// roll-ups, it sets Why.
 func (s prover) exactParts(ctx context.Context, t *engine.RolledTable) error {
 	db, ok := s.db.(engine.PartIdentifier)
 	if !ok {

@@ -46,7 +46,7 @@ func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil
 	}
-	if was, _, err := s.recorded(ctx); was != nil || err != nil { // of a declaration that was exact
+	if was, _, err := s.recorded(ctx); was != nil || err != nil { // records from when exact was declared
 		return false, err
 	}
 	n, err := s.number(ctx, s.db.SQL(), "SELECT CASE WHEN EXISTS (SELECT 1 FROM rowmill_touched WHERE table_name = ?) THEN 1 ELSE 0 END", s.table.Name)
@@ -348,7 +348,7 @@ type run struct {
 	count int
 }
 
-// run returns the first buckets of a range, at most n. The last may end after it.
+// run returns the first buckets of a range, at most n. The last bucket may end after the range.
 func (l *level) run(p rolling.Period, n int) (run, error) {
 	r := run{rolling.Period{From: p.From, To: p.From}, 0}
 	for r.To < p.To && r.count < n {
@@ -531,7 +531,7 @@ func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error 
 			return err
 		}
 		next := p.To
-		err := w.tx(ctx, func(tx *transaction) (err error) { // again after a deadlock, so that p stays
+		err := w.tx(ctx, func(tx *transaction) (err error) { // may run twice, so it doesn't change p
 			whole := w.computed(tx, l, p)
 			if whole.From >= whole.To {
 				return nil

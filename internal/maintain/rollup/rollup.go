@@ -57,8 +57,8 @@ type Set struct {
 	// table's partitions delays the statements, so that neither its lock nor the inserts queued behind
 	// the lock wait for them.
 	Reading func() (end func())
-	// Lost, unless nil, is called with a period after its raw rows were read. If some of them were
-	// removed, it calls Lose, and the buckets computed from the others are discarded.
+	// Lost, unless nil, is called with a period after its raw rows were read. If some of them had
+	// been removed, it calls Lose, and the buckets computed from the remaining rows are discarded.
 	Lost func(ctx context.Context, p rolling.Period) error
 }
 
@@ -296,7 +296,7 @@ func added(have *spec, want spec) bool {
 	return false
 }
 
-// fits rejects changes that would give a table rows of two kinds.
+// fits rejects changes that would give a table rows of two kinds, e.g. of hours and of days.
 func fits(have *spec, want spec) error {
 	if have == nil || have.Every == "" {
 		return nil
@@ -389,7 +389,7 @@ func (s creator) startAgain(ctx context.Context, l *level, sp spec, again bool) 
 		}
 		to := max(l.Every.Bounds().From, marks[l.Name].sealedTo)
 		if l.from != nil {
-			// Below that, the finer level's rows lack it as well.
+			// Sealed buckets of the finer level lack the new aggregate, too.
 			to = max(to, l.Every.Ceil(marks[l.from.Name].sealedTo))
 		}
 		if _, err := s.exec(ctx, tx, "UPDATE rowmill_rollups SET watermark = ? WHERE table_name = ? AND name = ? AND watermark > ?", to, s.table.Name, l.Name, to); err != nil {
@@ -405,7 +405,7 @@ func (s *Set) TriggerChange(ctx context.Context) (engine.TriggerChange, error) {
 	return s.creator().triggerChange(ctx, s.declared.Exact)
 }
 
-// WithoutTriggers returns the change that removes them.
+// WithoutTriggers returns the change that removes the triggers.
 func (s *Set) WithoutTriggers(ctx context.Context) (engine.TriggerChange, error) {
 	return s.creator().triggerChange(ctx, false)
 }

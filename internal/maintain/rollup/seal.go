@@ -25,7 +25,7 @@ func (s *Set) Seal(ctx context.Context, x state.Exec, upTo int64) error {
 		if m.sealedTo >= to {
 			return nil
 		}
-		// They would never be recomputed, and may be incomplete.
+		// Stale buckets may be incomplete, and once sealed, they'd never be recomputed.
 		stale, err := s.staleIn(ctx, x, l, rolling.Period{From: m.sealedTo, To: to})
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (s *Set) Lose(ctx context.Context, x state.Exec, upTo int64) error {
 func (s *Set) eachRaw(ctx context.Context, x state.Exec, fn func(*level, mark) error) error {
 	for _, l := range s.levels {
 		if l.from != nil {
-			continue // made from rows that stay
+			continue // its source, a finer level, keeps its rows
 		}
 		_, err := s.exec(ctx, x, lockRollups, s.table.Name)
 		var marks map[string]mark

@@ -324,7 +324,7 @@ const (
 
 func newPace(most int) *pace { return &pace{rows: firstPiece, most: most} }
 
-// learn sets the number of rows of the next statement from the time of one.
+// learn sets the number of rows of the next statement, given the last number and its time.
 func (p *pace) learn(rows int, took time.Duration) {
 	if p.fixed || took < pieceTime && rows < p.rows/2 {
 		return // too few rows to predict the time of a full piece

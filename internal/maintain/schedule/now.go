@@ -52,8 +52,8 @@ func Drops(ctx context.Context, t *maintain.Table) (out []string, err error) {
 	return out, err
 }
 
-// DoNow does the due tasks of a Work at once. If another process leads the table, DoNow requests
-// the tasks of that process, waits for the answer, and reports that process's actions as events.
+// DoNow does the due tasks of a Work at once. If another process leads the table, DoNow asks that
+// process to do them, waits for its answer, and reports its actions as events.
 func DoNow(ctx context.Context, t *maintain.Table, w Work) error {
 	if err := refusePaused(ctx, t, w); err != nil {
 		return err
@@ -110,8 +110,8 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 	return err
 }
 
-// await waits until the leader, which is named by, has done the work. If the leader ends before
-// that, await runs d itself and returns led = true.
+// await waits until the leader, whose name is by, has done the work. If the leader ends earlier,
+// await runs d itself and returns led = true.
 func await(ctx context.Context, d single, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	t := d.Table
 	for began := time.Now(); ; {
@@ -179,7 +179,7 @@ func (s *Scheduler) takeRequests(ctx context.Context, led []*job) error {
 	return err
 }
 
-// asks reports whether a request is queued or served already; with now, it queues one.
+// asks reports whether the work is queued or being done already. If it isn't, now queues it.
 func (s *Scheduler) asks(j *job, w Work, now bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,7 +29,7 @@ func Once(ctx context.Context, t *maintain.Table) error {
 	return err
 }
 
-// A single run is Once, of some kinds of tasks unless only is nil.
+// A single is one run of Once. Unless only is nil, it executes only tasks of these kinds.
 type single struct {
 	*maintain.Table
 	only []maintain.Kind

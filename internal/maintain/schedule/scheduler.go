@@ -157,11 +157,11 @@ func (s *Scheduler) lookAt(j *job, t time.Time) {
 	}
 }
 
-// wakeUp has Run start what can start.
+// wakeUp makes Run start what can start.
 func (s *Scheduler) wakeUp() {
 	select {
 	case s.wake <- struct{}{}:
-	default: // it is about to
+	default: // Run is about to do so already
 	}
 }
 
@@ -578,7 +578,7 @@ func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 
 // beats runs at intervals of maintain.Beat until ctx ends. It writes a heartbeat for the tables
 // that this process leads, one statement for each database, and takes requests. If a table's lock
-// is lost, it has the table looked at.
+// is lost, it makes a look at the table due.
 func (s *Scheduler) beats(ctx context.Context) {
 	stamps := map[engine.Keeper]string{} // of files, at the last search for requests
 	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
