@@ -78,7 +78,7 @@ func appendBits(dst, text []byte, from, to value.Type) []byte {
 	case to.Logical == value.Bit:
 		return append(append(dst, "0b"...), digits...)
 	case to.Numeric() || to.Logical == value.Bool:
-		n, _ := new(big.Int).SetString(digits, 2) // they are binary digits
+		n, _ := new(big.Int).SetString(digits, 2) // digits are binary
 		return n.Append(dst, 10)
 	}
 	return append(dst, digits...)
@@ -193,7 +193,7 @@ func (s *snapshot) enter(ctx context.Context, session *engine.Session) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			_ = s.owner.Close() // it is lost in any case
+			_ = s.owner.Close() // its connection is lost anyway
 			s.owner = nil
 			s.renewed()
 		}

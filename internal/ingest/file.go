@@ -403,7 +403,7 @@ func (l *fileLoad) batches(ctx context.Context, c *format.Cutter, t *format.Targ
 	}()
 	err := l.record(ctx, news, out)
 	enough()
-	for b := range news { // until the cutting goroutine ends
+	for b := range news { // receive the rest, so that the goroutine that cuts ends
 		l.Unhold(b)
 	}
 	return cmp.Or(err, failed)

@@ -355,7 +355,7 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	b := &format.Batch{Data: data, Target: pool.target}
 	b.Line = line
 	p.Parse(b)
-	p.From = nil // it refers to the body
+	p.From = nil // don't keep the post's body in memory
 	out := Receipt{Rows: p.Rows, Bad: int64(len(p.Rejected))}
 	if out.Rows == 0 {
 		return out, &PostError{Err: errors.New("it has no rows")}
@@ -364,7 +364,7 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 		r.Row = nil
 		out.First = append(out.First, r)
 	}
-	clear(p.Rejected) // they hold copies of rows
+	clear(p.Rejected) // don't keep copies of the rows in memory
 	if out.Bad == 0 {
 		return out, nil
 	}

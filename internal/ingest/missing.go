@@ -96,7 +96,7 @@ func (l *fileLoad) recordedRows() []state.Extent {
 }
 
 func (l *fileLoad) lookBack(ctx context.Context) error {
-	if l.looked { // before a lock was lost
+	if l.looked { // this load has looked already, before it lost a lock
 		return nil
 	}
 	f, err := l.look(ctx, l.recordedRows())

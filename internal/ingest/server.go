@@ -138,7 +138,7 @@ func (l *serverLoad) loadAll(ctx context.Context) error {
 	err := l.send(ctx)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lane.EndWait)
 	defer cancel()
-	l.Source.Finished, l.Source.Counts = true, l.Result.Counts // it is not needed any more, however the load ended
+	l.Source.Finished, l.Source.Counts = true, l.Result.Counts // however the load ended, nobody needs the source's record any more
 	return errors.Join(err, l.State.PutSource(last, l.State.DB(), l.Source))
 }
 
@@ -325,7 +325,7 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 	}
 	l.Say("%s: %s", s.Path, why)
 	l.Source = &state.Source{Table: s.Table, Path: s.Path, Kind: s.Kind, Key: s.Key}
-	l.opt.Again = false // if the lock is lost, the load continues
+	l.opt.Again = false // after a lost lock, the load continues and does not begin again
 	return nil
 }
 

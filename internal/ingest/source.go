@@ -36,7 +36,7 @@ func (l *fileLoad) findSource(ctx context.Context, head []byte) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	var same, other []state.Source // with the same head as the file
+	var same, other []state.Source // sources with the file's head: of the same path, of another path
 	var newest *state.Source
 	for i, was := range all {
 		if was.Path == s.Path && newest == nil {

@@ -124,7 +124,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 		defer func() { l.Result.Unfinished = c.Unfinished() }()
 		return c.Each(ctx, stop, func(b *format.Batch) error {
 			b.Target = t
-			c.Rows = l.BatchRows() // this goroutine cuts
+			c.Rows = l.BatchRows() // safe here: this goroutine does the cutting
 			// Senders free room even after ctx has ended.
 			one := &lane.Batch{Batch: b}
 			if err := l.Hold(context.WithoutCancel(ctx), one); err != nil {
@@ -380,7 +380,7 @@ func (l *streamLoad) spoolUp(ctx, keeping context.Context, sp *spool.Spool, r io
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	size := l.opt.Bytes
-	if l.opt.SpoolBytes > 0 { // so that only a single row can exceed the spool
+	if l.opt.SpoolBytes > 0 { // keep records below the spool's size, unless a single row exceeds it
 		size = max(min(size, int(l.opt.SpoolBytes/spoolShare)), 1)
 	}
 	in, err := l.begin(reading, r, &f)

@@ -38,10 +38,10 @@ type Watch struct {
 }
 
 type watchedFile struct {
-	info  fs.FileInfo // as it was when it last changed
-	since time.Time   // when that was noticed
-	done  bool        // it is loaded as it is, or can't be
-	again time.Time   // when it is tried again; zero is at once
+	info  fs.FileInfo // the file after its last change
+	since time.Time   // when this change was noticed
+	done  bool        // the file, as info has it, was loaded or can't be
+	again time.Time   // when to try again; zero means at once
 }
 
 // Run watches until ctx ends. It returns the number of loads with bad rows or errors.
@@ -62,7 +62,7 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 		}
 		was := left
 		left = map[string]bool{}
-		for _, line := range found.Left { // without those that are to be renamed
+		for _, line := range found.Left { // leave out the files that are unfinished or hidden
 			if path := line[:strings.LastIndex(line, ": ")]; leftOut(path) == "" {
 				if left[line] = true; !was[line] {
 					o.Say("left out: " + line)
@@ -74,7 +74,7 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 			f := files[path]
 			info, err := os.Stat(path)
 			if err != nil {
-				continue // it was moved away meanwhile
+				continue // the file was moved away meanwhile
 			}
 			if f == nil || f.info.Size() != info.Size() || !f.info.ModTime().Equal(info.ModTime()) || !os.SameFile(f.info, info) {
 				f = &watchedFile{info: info, since: time.Now()}
@@ -90,7 +90,7 @@ func (w *Watch) Run(ctx context.Context) (failed int, err error) {
 				continue
 			}
 			one := NewOutcome(o, path, r, err)
-			stopped := ctx.Err() != nil && err != nil // the next load continues it
+			stopped := ctx.Err() != nil && err != nil // the next Watch continues this load
 			passes := stopped || one.Held || errors.Is(err, engine.ErrUnreachable) || errors.Is(err, engine.ErrConnectionLost) || engine.Retryable(err)
 			if f.done = !passes; passes {
 				f.again = time.Now().Add(watchAgain)

@@ -44,7 +44,7 @@ func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (en
 	}
 	detail, encloseErr := t.Enclose(ctx, part)
 	if errors.Is(encloseErr, engine.ErrUnsupported) {
-		return "", err // with the statements that would split the partition
+		return "", err // err has the statements that split the partition
 	}
 	return detail, encloseErr
 }

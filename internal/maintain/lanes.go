@@ -268,7 +268,7 @@ func (t *Table) Look(ctx context.Context) (l Looked, err error) {
 	v, lookErr := now.View(ctx)
 	if isNoTable(lookErr) {
 		t.stale.Store(true)
-		if _, err := t.follower().forLane(ctx, Creating); err != nil { // it says what is missing
+		if _, err := t.follower().forLane(ctx, Creating); err != nil { // the error says what is missing
 			return l, err
 		}
 	}
@@ -288,7 +288,7 @@ func (t *Table) Look(ctx context.Context) (l Looked, err error) {
 		}
 	}
 	for _, lane := range Lanes {
-		if err != nil && lane != Creating { // by the declaration before
+		if err != nil && lane != Creating { // the other lanes don't follow the previous declaration
 			continue
 		}
 		due := slices.ContainsFunc(tasks, func(c Task) bool { return c.Kind.Lane() == lane && c.ready(v.Now) })

@@ -73,7 +73,7 @@ func (t *Table) Alter(ctx context.Context, step func(have []rolling.Partition) e
 }
 
 func (t locks) turn(ctx context.Context) (end func()) {
-	if t.DB.Capabilities().SerialWrites { // its transactions are serial anyway
+	if t.DB.Capabilities().SerialWrites { // the server runs one transaction at a time anyway
 		return func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, turnWait)

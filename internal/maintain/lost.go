@@ -92,7 +92,7 @@ func lostText(k state.Period) string {
 }
 
 // lost returns which periods of a failed change other programs have dropped. It returns none if the
-// catalog can't be read, or if a table in beside exists: the change moves rows into these.
+// catalog can't be read, or if a table in beside exists: the change may have moved rows there.
 func (t dropper) lost(ctx context.Context, parts []rolling.Partition, beside []string) (out []rolling.Partition) {
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)
 	if err != nil {

@@ -172,7 +172,7 @@ func PlanCreate(d *rolling.Declaration, v View) ([]Task, error) {
 	}
 	if len(steps.Create) == 0 {
 		end := covered(v.Parts, v.Now)
-		if end == v.Now { // all of them lie in the future
+		if end == v.Now { // all periods lie in the future
 			end = v.Parts[len(v.Parts)-1].To
 		}
 		next, err := d.Period.At(end)
@@ -247,7 +247,7 @@ func planChecks(v View) []Task {
 		}
 		due := k.Checked + max(k.Checked-k.To, k.To-k.From)
 		if k.Checked > v.Now {
-			due = v.Now // the clock was set back: rows since then have not been checked
+			due = v.Now // the clock was set back, so Checked lies in the future
 		}
 		if due <= v.Now {
 			out = append(out, Task{Kind: Check, Parts: []rolling.Partition{p}, Due: due})
@@ -270,7 +270,7 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 	if d.Seal.Archive == "" {
 		return nil
 	}
-	waiting := map[int64]bool{} // those due to be rebuilt
+	waiting := map[int64]bool{} // periods that are due to be rebuilt, by their start
 	for _, t := range rebuilds {
 		for _, p := range t.Parts {
 			waiting[p.From] = true

@@ -217,7 +217,7 @@ func (t publisher) publish(ctx context.Context, d *publishing, columns []engine.
 	if err != nil {
 		return err
 	}
-	if old != nil { // of a load that has died
+	if old != nil { // a load has died during this change
 		left := &publishing{}
 		if err := old.Load(left); err != nil {
 			return err
@@ -381,7 +381,7 @@ func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 		}
 	}
 	if d.Into && d.Sum.Hash == "" {
-		return nil // its rows are still to be copied
+		return nil // the period's rows are still to be copied
 	}
 	rows, err := t.rowsUpTo(ctx, d.Part, d.Had+1)
 	if err == nil && rows > d.Had {
@@ -491,7 +491,7 @@ func (t publisher) finishPublish(ctx context.Context, c *state.Change, d *publis
 		t.Reach("publish " + c.Step)
 		var err error
 		switch c.Step {
-		case stepStage: // its rows are with a load that has died
+		case stepStage: // the load has died, and only it could complete the rows
 			if err := t.removePublish(ctx, c, d); err != nil {
 				return "", err
 			}

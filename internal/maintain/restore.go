@@ -38,7 +38,7 @@ type Restoration struct {
 
 // A restoring is the recorded state of a restoration.
 type restoring struct {
-	Part  rolling.Partition // with its name in the table
+	Part  rolling.Partition // the period, with the name that its partition will have
 	Table string            // holds the rows until they are in place
 	Into  string            // the table to create; "" attaches the rows as a period
 	Path  string
@@ -340,7 +340,7 @@ func (r *Restoration) rename(ctx context.Context) error {
 	case filled && there:
 		return fmt.Errorf("restore %s: table %s exists already; the rows are in %s", r.Part.Name, r.Into, r.Table)
 	case !filled && there:
-		return nil // before a crash
+		return nil // renamed before a crash
 	}
 	quote := t.DB.Dialect().Quote
 	_, err = t.DB.SQL().ExecContext(ctx, "ALTER TABLE "+quote(r.Table)+" RENAME TO "+quote(r.Into))

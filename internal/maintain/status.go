@@ -71,7 +71,7 @@ type Coverage struct {
 // Activity is what maintenance does, has done and does next.
 type Activity struct {
 	Leader  string         `json:"leader"`  // the process that keeps the table, as far as can be seen
-	Changes []ChangeStatus `json:"changes"` // in progress
+	Changes []ChangeStatus `json:"changes"` // the changes in progress
 	Actions []ActionStatus `json:"actions"` // the latest ones, newest first
 	// Latest are the last success and the last failure of each kind of action.
 	Latest []ActionStatus `json:"latest"`
@@ -605,7 +605,7 @@ func (l *look) leftovers(ctx context.Context) error {
 	}
 	of := regexp.QuoteMeta(shortened(l.s.Table))
 	own := regexp.MustCompile("(?i)^rowmill_(?:(?:in|out|old)_" + of + "_(-?[0-9]+)_[0-9a-f]{1,6}|(?:new|drop|back|into)_" + of + "_(-?[0-9]+))$")
-	changes, err := l.State.Changes(ctx, l.s.Table) // after the names: a change is recorded before it creates a table
+	changes, err := l.State.Changes(ctx, l.s.Table) // read after names, because a change is recorded before it creates a table
 	if err != nil {
 		return err
 	}
@@ -621,7 +621,7 @@ func (l *look) leftovers(ctx context.Context) error {
 		if m == nil || slices.ContainsFunc(needed, func(n string) bool { return strings.EqualFold(n, name) }) {
 			continue
 		}
-		if there, err := l.Exists(ctx, name); err != nil || !there { // its change has ended since
+		if there, err := l.Exists(ctx, name); err != nil || !there { // a change that has ended meanwhile has dropped it
 			if err != nil {
 				return err
 			}
@@ -647,7 +647,7 @@ func (l *look) triggers(ctx context.Context) error {
 }
 
 func (l *look) delays() {
-	var waiting []Task // for their owner, not for a load
+	var waiting []Task // drops that wait for the owner, not for a load
 	for _, task := range l.tasks {
 		if task.Kind == Drop && task.PutOff && task.Due <= l.v.Now && l.v.filling(task.Parts) == nil {
 			waiting = append(waiting, task)

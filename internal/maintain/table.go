@@ -263,7 +263,7 @@ func (f *failures) news(action, detail string, err error) bool {
 			return true
 		})
 		return true
-	case errors.Is(err, engine.ErrLockTimeout): // its text has the age of a transaction
+	case errors.Is(err, engine.ErrLockTimeout): // the text differs each time: it has a transaction's age
 		_, said := f.said.Swap(what, "")
 		return !said
 	}

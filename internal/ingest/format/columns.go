@@ -19,7 +19,7 @@ import (
 // A Target is the destination table, restricted to the columns of a source.
 type Target struct {
 	Format  *Format
-	All     *shape // of all columns
+	All     *shape // the shape with all columns
 	Columns []Column
 	byName  map[string]int
 	// Names are the names of the fields, or the keys that objects may have; width is their number.
@@ -42,7 +42,7 @@ type Target struct {
 // NewTarget returns the target for rows with these columns.
 func NewTarget(caps engine.Capabilities, f *Format, names []string, o *Reading) (*Target, error) {
 	t, s := o.Table, o.Schema
-	if f.raw { // of a dump, columns that the server computes are skipped
+	if f.raw { // skip a dump's values of columns that the server computes
 		own := *f
 		own.SkipColumns = slices.Clone(f.SkipColumns)
 		for _, name := range names {

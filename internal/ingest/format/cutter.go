@@ -86,7 +86,7 @@ func (c *Cutter) read(ctx context.Context, r io.Reader) {
 		}
 		n, err := r.Read(p)
 		if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
-			err = nil // it was broken off
+			err = nil // breakOff interrupted the read
 		}
 		select {
 		case c.blocks <- block{p[:n], err}:

@@ -52,14 +52,14 @@ type DumpReader struct {
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
 	rows, copying bool
 	values        []literal
-	count         int64 // of rows
+	count         int64 // of rows so far
 
 	plain    bool // strings have no backslash escapes
 	wasPlain bool // plain, before the dump last set it
 	began    bool // its first line was read; complete: the last line that belongs to it, too
 	complete bool
 	zone     string // the session's time zone, "" if the dump doesn't set it
-	charset  string // of the session, likewise
+	charset  string // the session's character set, "" if the dump doesn't set it
 	// tables are up to mostTables other tables with rows. skipped counts the skipped statements.
 	tables  []string
 	skipped int64
@@ -300,7 +300,7 @@ func (d *DumpReader) items() error {
 			begin = depth == 1
 		case ')':
 			if depth--; depth == 0 {
-				_, err := d.skip() // its options and partitions
+				_, err := d.skip() // skip the table's options and partitions
 				return err
 			}
 		case ',':

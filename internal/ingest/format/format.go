@@ -463,7 +463,7 @@ func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]fiel
 			if end = bytes.IndexByte(record, delimiter); end < 0 {
 				end = len(record)
 			}
-			if first := bytes.IndexByte(record[:end], '\\'); first >= 0 { // it may escape the delimiter
+			if first := bytes.IndexByte(record[:end], '\\'); first >= 0 { // the backslash may escape the delimiter
 				for end = first; end < len(record) && record[end] != delimiter; end++ {
 					if record[end] == '\\' && end+1 < len(record) {
 						plain = false
@@ -500,7 +500,7 @@ func appendUnescaped(dst, value []byte, quoted bool) []byte {
 				c = escapes[c]
 			}
 		case c == '"' && quoted:
-			i++ // it is doubled
+			i++ // the quote is doubled
 		}
 		dst = append(dst, c)
 	}

@@ -107,7 +107,7 @@ type parquetReader struct {
 	left    int64 // rows of the current group
 	block   int   // rows rendered at a time
 	out     []byte
-	buf     []byte // of which out is a part
+	buf     []byte // the memory of out
 	err     error
 }
 
@@ -119,7 +119,7 @@ type parquetColumn struct {
 	page   parquet.Page
 	values parquet.ValueReader
 	buf    []parquet.Value
-	text   []byte // of a block
+	text   []byte // the rendered values of a block, one after the other
 	ends   []int
 }
 
@@ -289,7 +289,7 @@ func (r *parquetReader) closePages() {
 }
 
 func (r *parquetReader) close() {
-	var err error // of pages that were being read; the file is not used any more
+	var err error // an error of the pages no longer matters: the file is not used any more
 	defer parquetPanic(&err)
 	r.closePages()
 }

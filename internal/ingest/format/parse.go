@@ -354,7 +354,7 @@ func kept[T any](all []T, indexes []int) []T {
 // engine.Table.
 type shape struct {
 	Table   *engine.Table
-	Plain   *engine.Table // the same table, but duplicates are errors
+	Plain   *engine.Table // Table, but duplicates are errors
 	columns []int         // the columns of the target that it has
 }
 
@@ -476,7 +476,7 @@ func (p *Parser) keyHash(i int) uint64 {
 		from := len(p.keyBuf)
 		p.keyBuf = v.AppendText(p.keyBuf, i)
 		p.keyBuf = p.keyBuf[:from+len(bytes.TrimRight(p.keyBuf[from:], " "))]
-		p.keyBuf = append(p.keyBuf, 0xff) // in no UTF-8
+		p.keyBuf = append(p.keyBuf, 0xff) // a byte that UTF-8 never has separates the values
 	}
 	return xxhash.Sum64(p.keyBuf)
 }

@@ -174,7 +174,7 @@ func (g *gzipParts) Read(p []byte) (int, error) {
 	padded := false
 	head, err := g.from.Peek(1)
 	for ; len(head) > 0 && head[0] == 0; head, err = g.from.Peek(1) {
-		_, _ = g.from.Discard(1) // it is buffered
+		_, _ = g.from.Discard(1) // Peek has buffered the byte
 		padded = true
 	}
 	if len(head) == 0 {
@@ -208,7 +208,7 @@ func unpackError(name string, err error) error {
 	var read *fs.PathError
 	switch {
 	case errors.As(err, &read) || errors.Is(err, errCutOff) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return err // of the file itself
+		return err // an error of the file itself, not of its content
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, xz.ErrBuf):
 		return fmt.Errorf("decompress %s: %w", name, errTruncated)
 	case errors.Is(err, xz.ErrMemlimit) || errors.Is(err, zstd.ErrWindowSizeExceeded):
@@ -269,6 +269,6 @@ func openMember(f *os.File, size int64, in *Input) (io.Reader, error) {
 	}
 	in.name, in.Size = found.Name, int64(min(found.CompressedSize64, 1<<62))
 	in.read.Store(0)
-	in.closes = append(in.closes, func() { _ = r.Close() }) // its checksum is verified at its end
+	in.closes = append(in.closes, func() { _ = r.Close() }) // reading to the end verifies the checksum
 	return &unpacked{r, "zip"}, nil
 }

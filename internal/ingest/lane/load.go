@@ -62,7 +62,7 @@ type Load struct {
 	comparing struct {
 		off  bool
 		rows int           // compared so far
-		took time.Duration // for them
+		took time.Duration // the time that comparing them took
 	}
 	notCompared atomic.Int64 // see Result.NotCompared
 

@@ -37,7 +37,7 @@ func (p *pace) sent(rows int64, took time.Duration, repeated bool) {
 	rate := float64(rows) / max(took.Seconds(), 1e-6)
 	full := rows >= int64(p.rows)*9/10
 	switch {
-	case rows > int64(p.rows): // it was cut before batches became smaller
+	case rows > int64(p.rows): // the batch was cut before batches became smaller
 	case repeated, took > slowCommit && rows > int64(p.least):
 		p.rows, p.rate = max(int(rows)/2, p.least), 0
 	case full && took < slowCommit/2 && rate > p.rate*1.02:

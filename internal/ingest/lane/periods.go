@@ -185,7 +185,7 @@ func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *roll
 		t.mu.Lock()
 		for _, w := range wanted {
 			l.Result.Created = append(l.Result.Created, w.Name)
-			t.parts = rolling.Insert(t.parts, w) // until they are read again; in a dry run for good
+			t.parts = rolling.Insert(t.parts, w) // until parts is read again, which a dry run never does
 		}
 		t.mu.Unlock()
 		l.mu.Unlock()

@@ -30,7 +30,7 @@ type Pool struct {
 	bad     map[string]*badFile
 	// held has the locks of this process by name; the channel of a lock is closed on its release.
 	held  map[string]chan struct{}
-	loads map[*Load]bool // that are sending
+	loads map[*Load]bool // the loads that are sending
 
 	tidying sync.Mutex
 	tidied  bool

@@ -90,7 +90,7 @@ func (s *sender) compare(ctx context.Context, part *format.Part, skipped int64, 
 			}
 		}
 	}
-	if marked > skipped { // others change the rows at the same time
+	if marked > skipped { // other clients are changing the table's rows
 		return nil, false, nil
 	}
 	counts.Different += different

@@ -30,7 +30,7 @@ type Batch struct {
 
 // A sender commits batches, one after the other, on its own connection.
 type sender struct {
-	*Load  // of the current batch
+	*Load  // the load of the current batch
 	loader engine.Loader
 	// parsers has a parser for each of the last targets; parser is the current batch's parser.
 	parsers map[*format.Target]*format.Parser
@@ -270,7 +270,7 @@ func (l *Load) record(ctx context.Context, loader engine.Loader, out *state.Batc
 	}
 	for _, rows := range out.Rows(rolled) {
 		if _, err := loader.Insert(ctx, rows.Table, rows.Batch, 0, rows.Batch.Rows()); errors.Is(err, engine.ErrDuplicateKey) {
-			return fmt.Errorf("%w: %v", errDone, err) // without its class: no row of the batch was refused
+			return fmt.Errorf("%w: %v", errDone, err) // drop err's class, which means that a row was refused
 		} else if err != nil {
 			return fmt.Errorf("record the batch: %w", err)
 		}

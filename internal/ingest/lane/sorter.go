@@ -172,7 +172,7 @@ func (s *sorter) spill() error {
 		return err
 	}
 	for _, c := range s.chunks {
-		if cap(c) == chunkSize { // larger ones are those of single rows
+		if cap(c) == chunkSize { // a larger chunk was made for one row
 			s.spare = append(s.spare, c[:0])
 		}
 	}
@@ -291,7 +291,7 @@ func (m *merge) down(i int) {
 }
 
 func (m *merge) next() ([]byte, bool, error) {
-	if m.begun { // the row returned last is still that of the first cursor
+	if m.begun { // the first head still has the row that was returned last
 		h := &m.heads[0]
 		row, more, err := h.from.next()
 		if err != nil {

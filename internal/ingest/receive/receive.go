@@ -199,7 +199,7 @@ func (s *Server) refuse(w http.ResponseWriter, err error) {
 		status = http.StatusUnprocessableEntity
 	case errors.Is(err, spool.ErrFull):
 		status = http.StatusTooManyRequests
-	default: // of the disk
+	default: // an error of the disk
 		status = http.StatusServiceUnavailable
 	}
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {

@@ -95,7 +95,7 @@ func scan(r io.ReaderAt, size int64, id uint64, base int64) (scanned, error) {
 			if last, err := w.zeros(end); err != nil {
 				return out, err
 			} else if last {
-				break // it may have been in the process of being written
+				break // the record may have been cut short while it was written
 			}
 		} else {
 			if ok {

@@ -36,7 +36,7 @@ const Kind = "adopt"
 
 // Steps of an adoption, in order. The journal records the next step to do.
 const (
-	stepCheck = "check" // of all rows, before anything is changed or recorded
+	stepCheck = "check" // check all rows, before anything is changed or recorded
 
 	stepCreate   = "create"   // the log, the table for late rows, the rolling table
 	stepTriggers = "triggers" // on the plain table

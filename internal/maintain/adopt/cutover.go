@@ -90,7 +90,7 @@ func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 			},
 		})
 		if err != nil {
-			j.change.Step = step // what was recorded is rolled back
+			j.change.Step = step // the record of the next step was rolled back
 		}
 		return err
 	})
@@ -109,7 +109,7 @@ func (j *job) postpone(ctx context.Context, m *mirror) error {
 	}
 	for verified := time.Now(); ; {
 		why, err := j.Postpone(ctx)
-		if err == nil && why != j.change.Error { // for status
+		if err == nil && why != j.change.Error { // status shows the reason
 			err = j.State.Waits(ctx, j.change, why)
 		}
 		if err != nil || why == "" {

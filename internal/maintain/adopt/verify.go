@@ -146,7 +146,7 @@ func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where, inside s
 	if err != nil {
 		return 0, m.DB.Classify(err)
 	}
-	defer tx.Rollback() // it has changed nothing
+	defer tx.Rollback() // the transaction only reads
 	pending, err := m.pending(ctx, tx, keys, m.data.Key, where, args)
 	if err != nil {
 		return 0, err

@@ -159,7 +159,7 @@ func (t planner) planCreation(ctx context.Context, a *Plan, applied *rolling.Dec
 		return err
 	}
 	if len(former.rollups.SQL) > 0 {
-		c.Sealed = step.Partitions[0].From // they keep what they have of the former table
+		c.Sealed = step.Partitions[0].From // the roll-ups keep their buckets of the former table
 	}
 	earlier, notes, err := t.planFrom(step.Partitions, c, now, true)
 	if err != nil {

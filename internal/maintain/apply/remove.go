@@ -59,7 +59,7 @@ func (t planner) planRemove(ctx context.Context, how Removal, undone []state.Und
 			})
 		}
 	}
-	if plain { // the table is kept until it is a plain one, and can stay so
+	if plain { // the table is maintained until it is a plain one
 		if err := t.planPlain(ctx, a, *how.Plain, add); err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Decl
 			a.Dropped = append(a.Dropped, fmt.Sprintf("rowmill run will remove %s of roll-up %s, from %s to %s (keep = %s -> %s), for good", figure.Plural(rows, "row"), l.Name,
 				t.Table.Grid.Format(first), t.Table.Grid.Format(cut), cmp.Or(was.String(), "none"), l.Keep))
 		}
-		if errors.Is(err, engine.ErrNoTable) { // it is created empty
+		if errors.Is(err, engine.ErrNoTable) { // apply will create the roll-up's table
 			err = nil
 		}
 	}

@@ -317,7 +317,7 @@ func (w *worker) recount(ctx context.Context, l *level, now int64) (stale int, e
 	}
 	if last != 0 && last < now {
 		due := recounted(l.Every, last, now)
-		if len(due) == 0 { // the same buckets become due later
+		if len(due) == 0 { // keep checked_us, so that no bucket is left out later
 			return 0, nil
 		}
 		for _, p := range due {

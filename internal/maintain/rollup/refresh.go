@@ -23,7 +23,7 @@ const (
 	// one statement marks as stale.
 	notesAtOnce = 1000
 	marksAtOnce = 500
-	tries       = 5 // for a transaction that the server rolled back
+	tries       = 5 // attempts at a transaction that the server has rolled back
 )
 
 // Refresh computes stale buckets and all complete buckets that end at or before
@@ -117,7 +117,7 @@ func (w *worker) refresh(ctx context.Context, upTo int64) (total int, err error)
 			if err := ctx.Err(); err != nil {
 				return total, err
 			}
-			if time.Since(compared) > again { // to notice partitions that leave the table only for a while, and come back unchanged
+			if time.Since(compared) > again { // find partitions that have left the table and come back since
 				if err := compare(); err != nil {
 					return total, err
 				}
@@ -325,7 +325,7 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 		return w.markChildren(ctx, tx, l, r.Period)
 	})
 	if errors.Is(err, errSealed) {
-		return r.count, nil // the others of these buckets are still stale
+		return r.count, nil // those of the buckets that aren't sealed are still stale
 	}
 	if err != nil {
 		return 0, err

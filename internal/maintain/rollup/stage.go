@@ -310,7 +310,7 @@ func (s *Set) rawRows() source {
 type pace struct {
 	rows  int
 	most  int
-	fixed bool  // by a test
+	fixed bool  // a test has set rows, which never changes
 	width int64 // length of the previous range of times, 0 if there is none
 }
 

@@ -65,7 +65,7 @@ func (d single) rounds(ctx context.Context) error {
 		err := errors.Join(failed...)
 		var not *maintain.UnfollowedError
 		if errors.As(err, &not) {
-			return not // the same for each lane
+			return not // each lane has this error: return it once
 		}
 		left, jobs, lookErr := d.left(ctx)
 		if lookErr != nil {

@@ -75,14 +75,14 @@ type job struct {
 	*maintain.Table
 	ctx    context.Context
 	cancel context.CancelFunc
-	ended  sync.WaitGroup // of its attempts
-	at     time.Time      // of the next look; zero while a look waits or runs
+	ended  sync.WaitGroup // waits for the attempts that are running
+	at     time.Time      // time of the next look; zero while a look waits or runs
 
 	lease    engine.Lease    // nil while another process leads
-	followed bool            // it was led by another process at the last attempt
-	looked   maintain.Looked // at the last look
-	stamp    string          // of the database before it, "" if that can't be told
-	lookedAt time.Time       // when it succeeded; zero if it failed
+	followed bool            // another process led the table at the last attempt to lead it
+	looked   maintain.Looked // what the last look found
+	stamp    string          // the database's stamp before the last look, "" if it has none
+	lookedAt time.Time       // when the last look succeeded; zero if it failed
 
 	noting sync.Mutex
 	// noted are the jobs that were recorded at notedAt; nil if unknown. They are read with the
@@ -94,9 +94,9 @@ type job struct {
 
 // A laneState is the state of a lane of a table, or of looks at it.
 type laneState struct {
-	busy   bool      // it waits for a slot, or runs
+	busy   bool      // an attempt waits for a slot, or runs
 	failed int       // failed attempts since the last success
-	err    error     // of the last attempt
+	err    error     // the last attempt's error
 	since  time.Time // the earliest time of the next attempt after a failure
 	// asked are the requests that wait for the next pass; serving are served by the present pass.
 	asked, serving []Work
@@ -253,7 +253,7 @@ func (s *Scheduler) attempt(a *attempt) {
 	var work []maintain.Lane
 	if a.lane == looking {
 		work, pause, err = s.look(a.job)
-		a.sayLook(a.lanes[looking].err, err) // which only looks set
+		a.sayLook(a.lanes[looking].err, err) // only looks set this err, so no lock is needed
 	} else {
 		pause, err = s.pass(a)
 	}
@@ -295,7 +295,7 @@ func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Durati
 		case a.lane != looking || l.busy || s.jobs[a.Table] != a.job:
 		case !slices.Contains(work, lane):
 			if err == nil {
-				l.failed, l.err = 0, nil // what failed is no longer to be done
+				l.failed, l.err = 0, nil // nothing is left to do of what has failed
 			}
 			done, l.asked = append(done, l.asked...), nil
 		case l.failed > 0 && l.since.After(now) && len(l.asked) == 0:
@@ -501,7 +501,7 @@ func (s *Scheduler) begins(j *job) {
 	j.noted = nil
 	s.mu.Unlock()
 	if _, ok := j.DB.(engine.LocalFile); ok {
-		return // its lock says who holds it
+		return // the file's lock names the leader, without a heartbeat
 	}
 	if err := j.State.Beat(j.ctx, j.Table.Table.Name); err != nil && j.ctx.Err() == nil {
 		j.Report(maintain.Event{At: time.Now(), Action: "lead", Err: err})
@@ -580,7 +580,7 @@ func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 // that this process leads, one statement for each database, and takes requests. If a table's lock
 // is lost, it makes a look at the table due.
 func (s *Scheduler) beats(ctx context.Context) {
-	stamps := map[engine.Keeper]string{} // of files, at the last search for requests
+	stamps := map[engine.Keeper]string{} // the stamps of SQLite files at the last search for requests
 	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
 		led := map[engine.Keeper][]*job{}
 		s.mu.Lock()
@@ -621,7 +621,7 @@ func (s *Scheduler) beat(ctx context.Context, db engine.Keeper, led []*job, stam
 		return s.takeRequests(ctx, led)
 	}
 	n, err := led[0].State.Beats(ctx)
-	for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // rows were removed
+	for i := 0; i < len(led) && err == nil && n < int64(len(led)); i++ { // some heartbeats were removed
 		err = led[i].State.Beat(ctx, led[i].Table.Table.Name)
 	}
 	return errors.Join(err, s.takeRequests(ctx, led))
