@@ -19,7 +19,7 @@ type appended struct {
 	record []byte
 	to     int64
 	err    error
-	done   chan struct{} // closed when it is appended
+	done   chan struct{} // closed when the record is appended, or can't be
 	lead   chan struct{} // closed when its caller must append the waiting records
 }
 
@@ -51,7 +51,7 @@ func (g *appender) append(sp *spool.Spool, record []byte) (int64, error) {
 	g.mu.Unlock()
 	appendTo(sp, all)
 	for _, one := range all {
-		one.record = nil // waiting's array may keep it for long
+		one.record = nil // the array of g.waiting may keep one for long
 		close(one.done)
 	}
 	g.mu.Lock()

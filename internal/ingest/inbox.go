@@ -349,7 +349,7 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 // check parses the rows of a post. It returns an error unless some of them are good.
 func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
 	p, _ := pool.idle.Get().(*format.Parser)
-	if len(data) <= in.opt.Bytes { // the memory of larger ones isn't kept
+	if len(data) <= in.opt.Bytes { // don't keep the memory that a larger post took
 		defer pool.idle.Put(p)
 	}
 	b := &format.Batch{Data: data, Target: pool.target}
@@ -479,7 +479,7 @@ func (in *Inbox) Run(ctx context.Context) error {
 	defer stop()
 	watch.Go(func() {
 		for engine.Sleep(watching, lookEvery) == nil {
-			_ = in.look(watching) // the load reports that the database can't be reached
+			_ = in.look(watching) // if the database can't be reached, the load reports it
 		}
 	})
 	for try := 0; ; try++ {

@@ -89,7 +89,7 @@ func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, S
 		o.Writers, files = 1, 1
 	}
 	if o.OnDuplicate == format.UpdateDuplicate {
-		files = 1 // the last source with a key decides
+		files = 1 // if several sources have a key, the last one's row must win
 	}
 	if n := int64(min(files, len(sources))); n > 1 {
 		o.Memory = cmp.Or(o.Memory, lane.DefaultMemory) / n
@@ -147,14 +147,14 @@ type manyRun struct {
 	pool    *lane.Pool
 	began   time.Time
 	sources []string
-	sizes   []int64 // on disk; 0 is unknown
-	total   int64   // of sizes
+	sizes   []int64 // the sources' sizes on disk; 0 is unknown
+	total   int64   // the sum of sizes
 
 	mu         sync.Mutex
 	outcomes   []*Outcome // nil until the source is done
 	errs       []error
 	done       int
-	bytes      int64 // on disk, of the sources that are done
+	bytes      int64 // the bytes on disk of the sources that are done
 	rows       int64
 	serverGone bool
 	doing      sync.Mutex // held during Done

@@ -203,7 +203,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	give()
 	ticking.Wait()
 	if errors.Is(readErr, context.Canceled) && ctx.Err() != nil {
-		readErr = nil // err reports it
+		readErr = nil // err reports the end of ctx
 	}
 	for _, bad := range sp.Bad() {
 		l.damaged(bad)

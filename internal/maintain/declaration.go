@@ -29,7 +29,7 @@ const Declaring = "declaration"
 // A mark identifies an applied declaration. The zero mark identifies none.
 type mark struct {
 	Revision int64
-	Created  int64 // microseconds: a table that is created anew begins at revision 1
+	Created  int64 // in microseconds; tells tables apart, because each begins at revision 1
 }
 
 func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicro()} }
@@ -41,7 +41,7 @@ type followed struct {
 	// Table describes the table to engines. Schema is nil while it doesn't exist.
 	Table   *engine.Table
 	Schema  *engine.Schema
-	Rollups *rollup.Set // nil if it has none
+	Rollups *rollup.Set // nil if the table has none
 }
 
 // shared is the state that all copies of a Table share.

@@ -513,7 +513,7 @@ func (t *Table) EndChanges(ctx context.Context) (ended []state.Change, said []st
 		}
 		part, of := d.period()
 		if !of {
-			continue // a table of its own; its rows are in the archive
+			continue // a restoration into a table of its own; the archive still has the rows
 		}
 		copies, rows := d.tables(c.Step)
 		if len(copies) > 0 {

@@ -55,7 +55,7 @@ func (t dropper) noteMissing(ctx context.Context, parts []rolling.Partition, now
 		busy := slices.ContainsFunc(changes, func(c state.Change) bool { p, ok := affected(&c); return ok && p.Overlaps(k.Period) })
 		kept := slices.ContainsFunc(parts, func(p rolling.Partition) bool { return p.To <= k.To })
 		if !drops || due > now || busy || kept || k.State == state.Restored {
-			return nil // later periods are no missing ones either
+			return nil // the later periods don't count as dropped by others, either
 		}
 		if err := t.lose(ctx, k, nil); err != nil {
 			return err

@@ -28,7 +28,7 @@ type publishing struct {
 	state.Publication
 	Part rolling.Partition
 	With string // the table that is filled
-	Out  string // the rows that the period had
+	Out  string // the table that gets the period's former rows
 	merging
 }
 
@@ -46,7 +46,7 @@ func (d *publishing) tables(step string) (copies, rows []string) {
 func (d *publishing) resume(ctx context.Context, t *Table, c *state.Change) (detail string, err error) {
 	lease, err := t.DB.Lead(ctx, d.lock())
 	if errors.Is(err, engine.ErrLockTimeout) {
-		return "", nil // the load is at it
+		return "", nil // the load is still running
 	}
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func (d *publishing) finish(ctx context.Context, t *Table, c *state.Change, leas
 	defer func() { err = errors.Join(err, lease.Release()) }()
 	now, err := t.State.Change(ctx, c.Table, c.ID)
 	if err != nil || now == nil {
-		return "", err // ended before the lock was granted
+		return "", err // another process ended the change before this one got the lock
 	}
 	*d = publishing{} // an absent field of the new record must not keep its old value
 	if err := now.Load(d); err != nil {

@@ -247,7 +247,7 @@ type failures struct {
 	// open says, for each kind of action, whether its last log entry is a failure. last has when each
 	// failure was logged. said has, for each action, the failure with which Say was last called.
 	open, last, said sync.Map
-	logged           atomic.Int64 // entries of this process
+	logged           atomic.Int64 // the number of entries that this process has logged
 }
 
 // news reports whether Say is to be called with a result. A failure is news once, until the action
@@ -315,7 +315,7 @@ func (t *Table) Log(ctx context.Context, action, detail string, took time.Durati
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = t.State.Log(ctx, a)
-	if err == nil && t.failed.logged.Add(1)%trimEvery == 1 { // also at the first one
+	if err == nil && t.failed.logged.Add(1)%trimEvery == 1 { // also after the first entry
 		err = t.State.TrimActions(ctx, t.Table.Name)
 	}
 	if err != nil {

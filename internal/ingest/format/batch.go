@@ -32,7 +32,7 @@ func HashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)
 // A span is a record of a spool within the batch that merges several of them.
 type span struct {
 	state.Cut
-	at, end int // its rows in the batch's data
+	at, end int // where its rows begin and end in the batch's data
 }
 
 // Join makes one batch of several that follow each other in a spool and have one target. Each still

@@ -87,7 +87,7 @@ func NewTarget(caps engine.Capabilities, f *Format, names []string, o *Reading) 
 		}
 		typed := *c
 		if strings.EqualFold(c.Name, t.By) && c.Kind == value.Text && t.Grid.Axis() == rolling.Time && t.Epoch == 0 {
-			typed.Type = value.Type{Kind: value.Time, Digits: 6} // stored without a type of its own
+			typed.Type = value.Type{Kind: value.Time, Digits: 6} // SQLite stores the time as text
 		}
 		col, as, err := newColumn(typed, caps, &notation, slices.Contains(s.PrimaryKey, c.Name))
 		if err != nil {

@@ -42,7 +42,7 @@ type Cutter struct {
 	Line  int64  // the current line number, from 1
 	sum   *xxhash.Digest
 	start int    // where the record that peek returned begins in buf
-	open  int    // bytes of the incomplete record at the end of buf already searched for its end
+	open  int    // how many bytes of the incomplete record at the end of buf were searched for its end
 	Head  []byte // the first bytes returned, at most HeadBytes
 
 	// TornBy is the error for a row that begins in the middle of a line.

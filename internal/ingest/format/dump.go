@@ -44,7 +44,7 @@ type DumpReader struct {
 	r      *bufio.Reader
 	out    []byte // the text of rows; the part before at has been returned
 	at     int
-	err    error // returned once all of out has been
+	err    error // what Read returns after all of out
 
 	// columns are those of the header, created those of CREATE TABLE. convert writes their values.
 	columns, created []string
@@ -54,10 +54,10 @@ type DumpReader struct {
 	values        []literal
 	count         int64 // of rows so far
 
-	plain    bool // strings have no backslash escapes
-	wasPlain bool // plain, before the dump last set it
-	began    bool // its first line was read; complete: the last line that belongs to it, too
-	complete bool
+	plain    bool   // strings have no backslash escapes
+	wasPlain bool   // plain, before the dump last set it
+	began    bool   // a first line was read that requires a last line, e.g. "-- Dump completed"
+	complete bool   // that last line was read
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // the session's character set, "" if the dump doesn't set it
 	// tables are up to mostTables other tables with rows. skipped counts the skipped statements.
@@ -94,7 +94,7 @@ const (
 	textLiteral   // a string, or a field of COPY
 	binaryLiteral // 0x0A of MySQL: bytes, which are also a number
 	bytesLiteral  // x'0A', which is a number to MySQL, and a string to MariaDB
-	bitsLiteral   // b'1010': the same as 0x0A to MySQL; of PostgreSQL binary digits, as is X'0A'
+	bitsLiteral   // b'1010': to MySQL the same as 0x0A. PostgreSQL: binary digits, from B'1010' or X'0A'
 )
 
 func newDump(f *DumpTable, r io.Reader) *DumpReader {

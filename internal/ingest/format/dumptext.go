@@ -329,7 +329,7 @@ func (d *DumpReader) skipQuoted(quote byte, text *[]byte) error {
 			if _, err := d.r.Discard(1); err != nil {
 				return err
 			}
-		case c == quote: // a doubled one begins another quoted text
+		case c == quote: // a doubled quote begins another quoted text
 			return nil
 		}
 	}

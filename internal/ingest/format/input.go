@@ -16,14 +16,14 @@ import (
 // An Input is an open source, decompressed and in UTF-8. Offsets count the bytes that it returns.
 type Input struct {
 	*bufio.Reader
-	name  string // the file's, or that of its only member
+	name  string // the name of the file, or of the only member of a .zip
 	file  *os.File
 	Size  int64        // bytes on disk, compressed or not; 0 is unknown
 	read  atomic.Int64 // bytes of the file read
 	given atomic.Int64 // bytes returned after decompression
 	// wide means that the text was UTF-16, as spreadsheets write it.
 	wide   bool
-	packed bool     // it is compressed
+	packed bool     // the source is compressed
 	raw    *counted // the file's bytes; nil for a stream
 	closes []func()
 	quit   chan struct{} // closed when nobody waits for the file to grow

@@ -279,7 +279,7 @@ func pointError(err error) error {
 type points struct {
 	measurement string
 	byTime      bool          // the table rolls by time
-	epoch       time.Duration // the unit of an integer column; 0 for others
+	epoch       time.Duration // the unit of an integer time column; 0 for other columns
 	stampUnit   time.Duration
 	truncate    bool
 }

@@ -102,7 +102,7 @@ type parquetReader struct {
 	of      *parquet.File
 	group   int // the next one
 	columns []*parquetColumn
-	rows    int64 // of the file
+	rows    int64 // rows of the file
 	done    int64 // rows rendered
 	left    int64 // rows of the current group
 	block   int   // rows rendered at a time

@@ -42,7 +42,7 @@ type Parser struct {
 	*Target
 	From     *Batch // the batch that was parsed last
 	Batch    *engine.Batch
-	Places   []place // of the batch's rows
+	Places   []place // where the batch's rows are
 	Rejected []Rejected
 	Rows     int64  // rows of the batch, including rejected ones
 	Kept     []int  // a buffer for callers of Keep
@@ -50,7 +50,7 @@ type Parser struct {
 
 	fields []field
 	buf    []byte
-	values []field // of an object, by column
+	values []field // the values of an object, by column
 	seen   []bool  // the columns present in the object
 
 	// absent is a bitmap of the columns that get their default in the current row; empty means none.
@@ -355,7 +355,7 @@ func kept[T any](all []T, indexes []int) []T {
 type shape struct {
 	Table   *engine.Table
 	Plain   *engine.Table // Table, but duplicates are errors
-	columns []int         // the columns of the target that it has
+	columns []int         // the indexes of its columns in the target
 }
 
 func newShape(t *engine.Table, columns []int) *shape {
@@ -365,7 +365,7 @@ func newShape(t *engine.Table, columns []int) *shape {
 		table.Columns = append(table.Columns, t.Columns[i])
 	}
 	if slices.ContainsFunc(table.PrimaryKey, func(name string) bool { return table.Column(name) < 0 }) {
-		table.Update = false // the server assigns a key
+		table.Update = false // the server assigns a new key, so no row has it yet
 	}
 	plain := table
 	plain.Ignore, plain.Update = false, false

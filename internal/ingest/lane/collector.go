@@ -36,8 +36,8 @@ type Collector struct {
 	// bySender has the sorters by the sender that fills them.
 	bySender map[*sender]*sorter
 	inserts  bool   // whether rows of empty periods are inserted
-	asked    bool   // whether the account may publish
-	refused  string // why not
+	asked    bool   // whether Publishable was called
+	refused  string // why the account may not publish
 
 	// written counts the rows written so far for each publication, by the start of its period.
 	// sentIn has the extents of the completed publications, whose rows are in the table. Load.mu
@@ -210,7 +210,7 @@ func (n *Collector) publishes(ctx context.Context, pos int64) (bool, error) {
 	}
 	i := rolling.Find(parts, pos)
 	if i < 0 {
-		return false, nil // gone a moment ago
+		return false, nil // the period was dropped a moment ago
 	}
 	part := parts[i]
 	if n.sent[part.From] {

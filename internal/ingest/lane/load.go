@@ -78,7 +78,7 @@ type Load struct {
 		state.Counts
 		// continues means that an interrupted load recorded them, and this load continues it.
 		continues bool
-		known     bool // both are set
+		known     bool // Counts and continues are set
 	}
 	pace *pace
 	// failing reports that the last attempt to reach the database has failed.

@@ -16,7 +16,7 @@ import (
 // A Batch is a batch of a source that is sent.
 type Batch struct {
 	*format.Batch
-	held int64 // bytes of it reserved in Pool.ahead
+	held int64 // the bytes reserved for it in Pool.ahead
 	// Noted means that the batch is in the ledger: only its rows for publications are read. Single
 	// means that only the rows of publications that couldn't be published are sent.
 	Noted, Single bool
@@ -146,7 +146,7 @@ func (s *sender) sendOnce(ctx context.Context, b *Batch) (state.Batch, error) {
 			err = errors.Join(err, s.reset(ctx))
 		}
 		var many *TooManyError
-		if errors.As(err, &many) { // the user must see what is wrong with them
+		if errors.As(err, &many) { // the user must see what is wrong with the rejected rows
 			s.stopped.Add(int64(len(s.parser.Rejected)))
 			s.reasons.reject(s.Source.Path, s.parser.Rejected)
 			err = errors.Join(err, s.reject(s.parser.Rejected, b))

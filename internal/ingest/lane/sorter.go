@@ -27,9 +27,9 @@ type sorter struct {
 	// limit is the size, in bytes, of rows and entries at which they are written to the file.
 	limit  int64
 	chunks [][]byte // memory with rows
-	spare  [][]byte // memory without
+	spare  [][]byte // memory that is free for rows
 	used   int64
-	groups []group // by period
+	groups []group // one for each publication
 	buf    []byte  // the row that is being encoded
 
 	file *spillFile

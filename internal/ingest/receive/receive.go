@@ -79,9 +79,9 @@ type Server struct {
 	o        Options
 	tokens   [][sha256.Size]byte
 	requests *semaphore.Weighted
-	memory   int64 // the size of bytes
+	memory   int64 // the size of the semaphore bytes
 	bytes    *semaphore.Weighted
-	open     atomic.Int64 // connections
+	open     atomic.Int64 // the number of open connections
 	origin   *http.CrossOriginProtection
 	counted  *counted
 	stopping atomic.Bool
@@ -214,7 +214,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
-	_ = out.Encode(v) // the client has gone
+	_ = out.Encode(v) // an error means that the client has gone
 }
 
 const writePrefix = "/write/"

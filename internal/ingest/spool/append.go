@@ -58,7 +58,7 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) || s.broken != nil { // only Append sets broken
 			return out, err
 		}
-		if !s.crowded { // once more, in a new segment
+		if !s.crowded { // try once more, in a new segment
 			s.crowded = true
 			continue
 		}

@@ -169,7 +169,7 @@ type Spool struct {
 	records  int64 // unreleased records
 	bytes    int64
 	next     int64 // offset at which Next continues
-	released int64 // the database has all records below
+	released int64 // the database has all records below this offset
 	finished bool
 	closed   bool
 	broken   error

@@ -184,7 +184,7 @@ func (j checker) checkKeys(ctx context.Context, x state.Exec, key []engine.Schem
 
 // An extent describes the existing rows along the axis.
 type extent struct {
-	Of          int64 // about how many there are
+	Of          int64 // the approximate number of rows
 	First, Last int64 // positions, if there are rows
 }
 

@@ -13,7 +13,7 @@ import (
 type early struct {
 	m    *mirror
 	keys *engine.Keys
-	news chan copied // holds the latest one
+	news chan copied // has room for the latest copied
 	stop func()      // ends the comparison
 	all  sync.WaitGroup
 

@@ -21,7 +21,7 @@ type form string
 const (
 	formInt       form = "int64"
 	formDouble    form = "double"
-	formFloat     form = "float" // a binary fraction of 32 bits
+	formFloat     form = "float" // a floating-point number of 32 bits
 	formDecimal   form = "decimal"
 	formTimestamp form = "timestamp" // microseconds since 1970, UTC
 	formDate      form = "date"      // days since 1970

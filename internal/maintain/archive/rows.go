@@ -36,7 +36,7 @@ const (
 func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) error {
 	var list []string
 	for _, c := range r.columns {
-		if c.Kind == value.Bytes { // read unchanged
+		if c.Kind == value.Bytes { // bytes are read unchanged, not as text
 			list = append(list, r.quote(c))
 		} else {
 			list = append(list, r.db.Words().AsText(c))

@@ -40,9 +40,9 @@ type aggregate struct {
 const (
 	sufN    = engine.RolledNumber // avg, stddev, variance: the number of values
 	sufSum  = engine.RolledSum    // avg: their sum
-	sufMean = "__mean"            // stddev, variance
+	sufMean = "__mean"            // stddev, variance: the mean
 	sufM2   = "__m2"              // stddev, variance: the sum of squared distances from the mean
-	sufAt   = "__at"              // first, last: the time
+	sufAt   = "__at"              // first, last: the time of the value
 	sufHLL  = "__hll"             // distinct: HyperLogLog
 	sufDD   = "__dd"              // percentile: DDSketch
 )

@@ -158,7 +158,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 		return false, fmt.Errorf("compare the partitions of %s with those of its roll-ups: %w", w.table.Name, err)
 	}
 	was, ok, err := w.recorded(ctx)
-	if err != nil || !ok { // apply creates the table of them
+	if err != nil || !ok { // apply creates the missing table of records
 		return false, err
 	}
 	if !w.declared.Exact { // without triggers the records don't prove anything
@@ -176,7 +176,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 		return fail(err)
 	}
 	if now.Why != "" {
-		return false, nil // the recorded ones stay, and are compared by queries
+		return false, nil // the records stay, and queries compare with them
 	}
 	first := was == nil
 	if first {
@@ -204,7 +204,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	for _, p := range parts {
 		id := now.IDs[p.Name]
 		switch same := was.IDs[p.Name] == id; {
-		case id == "": // queries don't read its buckets
+		case id == "": // queries don't use the buckets of a partition without an identity
 			if !same {
 				gone = append(gone, p.Name)
 			}
@@ -235,7 +235,7 @@ func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	if written != nil {
 		compared.Definition = written.Definition
 	}
-	if !first && (now.Alters == "" || !certain) { // the last comparison stays: queries compare with that
+	if !first && (now.Alters == "" || !certain) { // keep the record of the last comparison, which queries use
 		compared = was.Compared
 	}
 	if len(put)+len(gone)+len(changed) == 0 && compared.Alters == was.Alters && compared.Definition == was.Definition && compared.At-was.At < comparedEvery && !first {

@@ -89,7 +89,7 @@ func (s *Set) selectRows(l *level, where string, readable bool) string {
 		rows = "SUM(" + q.in(s.quote(RawRows)) + ")"
 	}
 	out = append(out, rows+" AS "+s.quote(RawRows))
-	var around []string // columns of the query around it
+	var around []string // columns of the outermost query
 	for _, name := range append(l.key(), RawRows) {
 		around = append(around, s.quote(name))
 	}

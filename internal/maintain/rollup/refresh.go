@@ -507,7 +507,7 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range w.levels { // buckets that aren't sealed
+	for _, l := range w.levels { // markAll leaves sealed buckets to computeSealed
 		if err := w.markAll(ctx, l, rolling.Period{From: l.Every.Floor(from), To: l.Every.Ceil(to)}); err != nil {
 			return 0, err
 		}

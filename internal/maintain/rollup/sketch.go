@@ -159,7 +159,7 @@ func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()
 	switch {
-	case k <= below: // the greatest of them have the smallest keys
+	case k <= below: // among negative values, the greatest have the smallest keys
 		return -p.m.Value(negative.KeyAtRank(below - k + 0.5))
 	case k <= below+zero:
 		return 0
@@ -178,7 +178,7 @@ const (
 // A group is one row of a level.
 type group struct {
 	bucket int64
-	by     string // joined by their lengths
+	by     string // the group's values, each after its length, e.g. "2:DE4:male"
 }
 
 func (g group) values() (out []any) {
@@ -204,7 +204,7 @@ type sketches struct {
 	bins   mapping.IndexMapping
 	found  map[group][]sketch
 	bytes  int  // approximate size of found
-	stored bool // some are in the stage
+	stored bool // some sketches are in the stage
 }
 
 const overhead = 150

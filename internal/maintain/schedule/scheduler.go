@@ -63,7 +63,7 @@ type Scheduler struct {
 	// Leads, unless nil, is called when this process begins or ceases to lead a table.
 	Leads func(t *maintain.Table, leads bool)
 
-	mu    sync.Mutex // guards the fields below, and those of jobs that change
+	mu    sync.Mutex // guards the fields below, and the fields of jobs that change
 	jobs  map[*maintain.Table]*job
 	ready []*attempt // looks and passes that wait for a slot, the next first
 	taken map[maintain.Lane]bool
