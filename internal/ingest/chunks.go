@@ -36,8 +36,8 @@ type plan struct {
 	Open []*chunk `json:"open,omitempty"`
 }
 
-// A chunk is the rows of a segment after key After, up to key Last. From and To are the numbers of
-// its first and last row, as far as they were counted when the chunk was planned.
+// A chunk is the rows of a segment after key After, up to key Last. Its rows have the numbers from
+// From up to, but excluding, To, as counted when the chunk was planned.
 type chunk struct {
 	From    int64    `json:"from"`
 	To      int64    `json:"to"`

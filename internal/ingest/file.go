@@ -260,7 +260,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	return l.settle(ctx, c, all)
 }
 
-// publish publishes what the collector has collected, of one file at a time.
+// publish publishes the collected rows, once no other file of this process does.
 func (l *fileLoad) publish(ctx context.Context, n *lane.Collector, t *format.Target, c *format.Cutter) error {
 	unlock, err := l.Pool.Lock(ctx, "publications")
 	if err != nil {

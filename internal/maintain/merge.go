@@ -16,7 +16,7 @@ import (
 
 // A merging is the state of a publication into a period that already has rows. The loaded rows are
 // staged in table Rows. Table With is filled with the period's rows, then with the staged rows
-// under new keys, and takes the place of the period.
+// whose keys the period lacks, and takes the place of the period.
 type merging struct {
 	// Rows is the table of the loaded rows; "" if the publication may not merge. Into means that the
 	// period already had rows.

@@ -256,8 +256,8 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints means that reasons name flags such as --time-format, which requests don't have. formed
-	// means that the form of times is given.
+	// hints means that reasons name flags such as --time-format; requests have no flags. formed means
+	// that such a flag gives the form of times.
 	hints, formed bool
 }
 

@@ -54,7 +54,7 @@ func (f *Format) byContent(head []byte, wide bool) error {
 	return nil
 }
 
-// behindSkipped returns what follows the lines that are skipped, from its first character on.
+// behindSkipped returns the text after the skipped lines, a byte order mark and blanks.
 func (f *Format) behindSkipped(head []byte) []byte {
 	lines := Format{SkipLines: f.SkipLines, Comment: f.Comment}
 	n, _ := lines.preamble(head, true)
@@ -109,7 +109,7 @@ func (f *Format) Detect(in *Input, wait bool) error {
 	return nil
 }
 
-// peekHead returns the first bytes of a text, HeadBytes of them or what is enough.
+// peekHead returns the first bytes of a text: HeadBytes bytes, or fewer if they are enough.
 func peekHead(r *bufio.Reader, enough func(head []byte) bool) ([]byte, error) {
 	for n := 1; ; n++ {
 		head, err := r.Peek(n)

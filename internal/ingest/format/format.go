@@ -59,7 +59,7 @@ func (k Kind) Keyed() bool { return k == JSONL || k == JSON || k == LineProtocol
 // Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{CSV, TSV, JSONL, JSON, LineProtocol, Parquet, Dump} }
 
-// A Format describes how to read a source. A spool's records contain it with these tags.
+// A Format describes how to read a source. Records of a spool contain it as JSON.
 type Format struct {
 	Kind Kind `json:"format"`
 	// Delimiter separates fields; 0 means a comma, for TSV a tab.
@@ -69,7 +69,7 @@ type Format struct {
 	// Header means that the first line contains column names even though Columns are given. Without
 	// Header, a first line of values is refused, because it would be skipped as a header.
 	Header bool `json:"-"`
-	// Nulls are the texts for NULL, by default \N; with NullQuoted also quoted ones and JSON strings.
+	// Nulls are the texts that mean NULL, by default \N. With NullQuoted they do so in quotes, too.
 	Nulls      []string `json:"nulls,omitempty"`
 	NullQuoted bool     `json:"null_quoted,omitempty"`
 	// Escape: a backslash in CSV escapes the next character, as with MySQL's FIELDS ESCAPED BY.

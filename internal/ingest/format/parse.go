@@ -267,7 +267,7 @@ func (p *Parser) append(fields []field) (string, error) {
 	return "", nil
 }
 
-// hinted adds to the reason why a value is refused the flag that reads it.
+// hinted adds a hint to the reason why a value is refused: the flag with which it can be read.
 func (c *Column) hinted(text []byte, err error) error {
 	isTime := c.Kind == value.Time || c.Logical == value.Date
 	flag := ""
@@ -292,7 +292,7 @@ func (c *Column) hinted(text []byte, err error) error {
 
 var errPoint = errors.New("it has a point, and --decimal-comma reads a comma as the decimal sign")
 
-// decimalPoint returns a number that is written with a decimal comma with a point instead.
+// decimalPoint replaces the decimal comma of a number by a point.
 func (p *Parser) decimalPoint(text []byte) ([]byte, error) {
 	if bytes.IndexByte(text, '.') >= 0 {
 		return nil, errPoint
@@ -341,7 +341,7 @@ func (p *Parser) Keep(rows []int) {
 	}
 }
 
-// kept returns some elements of a slice, in its place.
+// kept moves the elements with these indexes to the beginning of all, and returns them.
 func kept[T any](all []T, indexes []int) []T {
 	for to, from := range indexes {
 		all[to] = all[from]
@@ -350,7 +350,7 @@ func kept[T any](all []T, indexes []int) []T {
 }
 
 // A shape is the columns into which an object's row is inserted: those for which the object has a
-// key. The others get their default. Shapes are reused, because loaders cache data for each
+// key. Other columns get their default. Shapes are reused, because loaders cache data for each
 // engine.Table.
 type shape struct {
 	Table   *engine.Table

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewID is the id in the ledger of the rows of a publication that are inserted in one transaction.
+// fewID returns the ledger's ID for a publication whose rows are inserted in one transaction.
 func fewID(source string, p *state.Publication) string {
 	return fmt.Sprintf("%s@period %d", source, p.From)
 }

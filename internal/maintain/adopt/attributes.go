@@ -15,10 +15,9 @@ func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribu
 	return engine.ReadAttributes(ctx, m.DB, m.sql, table)
 }
 
-// lacking compares the attributes of both tables. now are the statements that give the target the
-// source's attributes at once, swap those that do so in the cut-over. If the target can't be given
-// an attribute, that is an error; but before the target is created, attributes in its definition
-// are ignored.
+// lacking returns the statements that give the target the attributes of the source: now at once,
+// swap in the cut-over. It returns an error if the target can't be given an attribute. Unless the
+// target is created, it leaves out the attributes that the target's definition will give it.
 func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {

@@ -29,8 +29,8 @@ type Recreation struct {
 	table string
 }
 
-// PlanRecreation plans for a table whose first period will begin at the position from; it calls
-// from only if there are buckets. It uses the records of all roll-ups, declared or not, and refuses
+// PlanRecreation plans for a table whose first period will begin at the position that from returns
+// (called if there are buckets). It uses the records of all roll-ups, declared or not, and refuses
 // to keep buckets that the current declaration can't continue. SQL is empty if no roll-up is
 // recorded.
 func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
