@@ -177,8 +177,8 @@ func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) 
 
 const lookTries = 3
 
-// A presence is a table's periods, and the periods that were or are being dropped. changing is any
-// other change that is in progress or was left by a process that has died; "" if there is none.
+// A presence is a table's periods, and the periods that were or are being dropped. changing is the
+// ID of another change that isn't completed; "" if there is none.
 type presence struct {
 	parts    []rolling.Partition
 	gone     []rolling.Period

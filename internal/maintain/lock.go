@@ -31,8 +31,8 @@ const (
 	// turnWait is how long a step waits for its turn: longer than any turn should last.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
-	// defaultBreath is the pause between attempts to get the lock after one has
-	// failed, so that all statements queued behind that attempt get through.
+	// defaultBreath is the pause after a failed attempt to get the lock, so that all statements
+	// queued behind that attempt get through.
 	defaultBreath = 500 * time.Millisecond
 )
 

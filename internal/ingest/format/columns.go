@@ -34,7 +34,7 @@ type Target struct {
 	// share, unless nil, decides by column shareBy which rows are read.
 	share   *Share
 	shareBy int
-	// Comparable reports that a row that was inserted has the values that were sent.
+	// Comparable reports that inserted rows have exactly the values that were sent.
 	Comparable bool
 	points
 }
@@ -390,8 +390,8 @@ func alwaysServer(s *engine.Schema, name string) bool {
 	return slices.Contains(strings.Split(always, ", "), name)
 }
 
-// HasValues reports whether a source's first record is a row and not a header: its field for the
-// time column, by which the table rolls, can be read as a value and so is no column name.
+// HasValues reports whether a source's first record is a row, not a header: its field for the column
+// by which the table rolls can be read as a value.
 func (t *Target) HasValues(record []byte) bool {
 	fields, _, err := t.Format.split(trimBreak(bytes.TrimPrefix(record, ByteOrderMark)), nil, nil)
 	if err != nil || len(fields) != t.width || t.By >= len(t.Columns)-len(t.constants) {

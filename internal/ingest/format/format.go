@@ -266,8 +266,8 @@ func lineEnd(p []byte, line int, final bool) (int, error) {
 	return 0, nil
 }
 
-// unescapedBreak returns the position of the first line break that isn't escaped, or -1, and the
-// line before it. i is the position of the first line break of p.
+// unescapedBreak returns the position of p's first line break that isn't escaped, or -1, and the
+// line before it. i is the position of p's first line break, escaped or not.
 func unescapedBreak(p []byte, i int) (int, []byte) {
 	for i >= 0 && escaped(p[:i]) {
 		next := bytes.IndexByte(p[i+1:], '\n')

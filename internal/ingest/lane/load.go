@@ -3,8 +3,8 @@
 //
 // A Load has the source, its counts and its result; drivers of files, streams and servers pass
 // batches to its Run. Senders commit them concurrently, each batch in one transaction with its
-// line of the ledger, after rows that have no period, or that the server refuses, were written to
-// the file of bad rows. That is the lane Live.
+// line of the ledger. Before that, rows that have no period, or that the server refuses, are
+// written to the file of bad rows. That is the lane Live.
 //
 // The rows of empty periods, and of other periods that are over, are worth more work: a Collector
 // sorts them by period and key, and a Publisher makes a table of each period's rows, which becomes

@@ -260,8 +260,8 @@ func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 	return err
 }
 
-// catchUpStatements returns statements that delete the plain table's rows that
-// differ, and copy the rows that are missing.
+// catchUpStatements returns two statements: one deletes the plain table's rows that differ, and one
+// copies the rows that it lacks.
 func (m *mirror) catchUpStatements() []string {
 	src, dst, cols, key := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.List(m.Columns, ""), m.List(m.Plain, "")
 	return []string{

@@ -26,7 +26,7 @@ type level struct {
 	aggs     []aggregate
 	keys     *engine.Keys
 	batch    int // buckets that are computed together; see paced
-	// Rows that a statement reads, that one counts, and that a transaction replaces.
+	// How many rows a statement reads, a statement counts, and a transaction replaces.
 	reading, counting, writing *pace
 }
 
