@@ -390,8 +390,8 @@ func alwaysServer(s *engine.Schema, name string) bool {
 	return slices.Contains(strings.Split(always, ", "), name)
 }
 
-// HasValues reports whether a source's first record is a row, not a header: its field for the column
-// by which the table rolls can be read as a value.
+// HasValues reports whether a source's first record is a row, not a header: its field for the
+// column by which the table rolls can be read as a value.
 func (t *Target) HasValues(record []byte) bool {
 	fields, _, err := t.Format.split(trimBreak(bytes.TrimPrefix(record, ByteOrderMark)), nil, nil)
 	if err != nil || len(fields) != t.width || t.By >= len(t.Columns)-len(t.constants) {

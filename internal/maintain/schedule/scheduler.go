@@ -43,8 +43,8 @@ const (
 
 // Each lane has a slot, which one table of the database has at a time; looks have a slot, too. If a
 // table's last look or last creation of periods has failed, the next attempt uses a second slot,
-// e.g. "look again". While the attempt waits for a lock, it then delays only other failed tables. In
-// the other lanes, failed tables wait behind all others.
+// e.g. "look again": while the attempt waits for a lock, it delays only other failed tables. In the
+// other lanes, failed tables wait behind all others.
 const (
 	looking maintain.Lane = "look"
 	failing maintain.Lane = " again"
