@@ -272,7 +272,7 @@ func (l *serverLoad) give(ctx context.Context, b *lane.Batch, out chan<- *lane.B
 	}
 }
 
-// divide replaces a chunk by two, the first of which has at most so many rows, and passes on both.
+// divide replaces a chunk by two chunks, and passes on both. The first has at most rows rows.
 func (l *serverLoad) divide(ctx context.Context, r *reader, s segment, c *chunk, rows int, out chan<- *lane.Batch) error {
 	middle, err := lane.Retried(ctx, l.Load, func() ([]string, error) {
 		return l.keys.Nth(ctx, l.from.DB.SQL(), s.from, s.where, c.After, c.Last, max(rows/2, 1))

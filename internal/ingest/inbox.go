@@ -23,7 +23,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Post is a group of rows that is kept whole, such as the body of a request.
+// A Post is a group of rows that is taken as a whole, such as the body of a request.
 type Post struct {
 	Format format.Format
 	Values value.Notation
@@ -289,7 +289,7 @@ func (in *Inbox) kept(err error) {
 	}
 }
 
-// refuses returns why posts are refused, or nil: after refusedFor a full spool may have room again.
+// refuses returns why posts are refused, or nil. It regards a spool as full only for refusedFor.
 func (in *Inbox) refuses() error {
 	r := &in.refusal
 	r.Lock()

@@ -133,7 +133,7 @@ func (l Outcome) Err() error {
 type Known struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
-	// Finished reports whether it was loaded to the end that it had.
+	// Finished reports whether the source was loaded to the end that it had then.
 	Finished bool `json:"finished"`
 	// Bytes is the length of the part that is loaded; the counts also include later batches.
 	Bytes int64 `json:"bytes"`

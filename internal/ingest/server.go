@@ -23,7 +23,7 @@ import (
 // A From is a table of another server, whose rows are loaded.
 type From struct {
 	DB engine.Keeper
-	// Table is its name. Name is the source's: server, database and table, without user and password.
+	// Table is its name. Name names the source: server, database, table, but no user and no password.
 	Table, Name string
 	// Range, unless empty, limits the rows to positions of the destination's axis. The rows are loaded
 	// anew each time; rows whose key is already in the table are duplicates.
@@ -108,7 +108,7 @@ func (l *serverLoad) start(ctx context.Context) error {
 func (l *serverLoad) loadAll(ctx context.Context) error {
 	resumes := l.keys != nil && l.from.whole()
 	if l.opt.Dry || !resumes {
-		// The bad rows of the run before are replaced: all of them are read again.
+		// Replace the bad rows of the run before, because this run reads all rows again.
 		l.BadKey = "anew " + format.HashOf([]byte(l.from.Name+l.opt.Name))
 		if err := l.ForgetBad(l.BadKey); err != nil {
 			return err

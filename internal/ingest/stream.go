@@ -273,7 +273,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 	}
 }
 
-// mostMerged limits the lines of the ledger of one transaction.
+// mostMerged limits the records of a batch, and so the lines of the ledger in one transaction.
 const mostMerged = 1000
 
 // unsent returns the batches after the last one that is in the ledger. It sends the earlier ones.
@@ -307,7 +307,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *ackn
 	return all[from:], nil
 }
 
-// emptySegments is more than the heads of removed segments, and less than any record.
+// emptySegments is a number of bytes that heads of removed segments may take. Records are larger.
 const emptySegments = 64
 
 // findSpool reads the offset up to which the database has the spool, and continues there.

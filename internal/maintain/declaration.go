@@ -38,7 +38,7 @@ func markOf(d *state.Declared) mark { return mark{d.Revision, d.Created.UnixMicr
 type followed struct {
 	mark     // zero unless Follow returned the table
 	Declared *rolling.Declaration
-	// Table describes the table to engines. Schema is nil while it doesn't exist.
+	// Table describes the table to engines. Schema is nil while the table doesn't exist.
 	Table   *engine.Table
 	Schema  *engine.Schema
 	Rollups *rollup.Set // nil if the table has none
@@ -103,7 +103,7 @@ func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	return t.follower().by(f), nil
 }
 
-// LastFollowed returns the table by the last declaration that could be followed.
+// LastFollowed returns the table as the last declaration that could be followed describes it.
 func (t *Table) LastFollowed() *Table {
 	if f := t.last.Load(); f != nil {
 		return t.follower().by(f)

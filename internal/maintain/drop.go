@@ -136,7 +136,7 @@ func (t dropper) detach(ctx context.Context, c *state.Change, d dropping) error 
 		}
 	}
 	t.Reach("drop levels sealed")
-	// A load that has read the periods before notices, before it commits, that this one is dropped.
+	// A load that has read the periods earlier sees before its commit that this one is dropped.
 	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, &d.Known) })
 		return d.Part.Name + ": " + why, err
 	}
-	// A crash followed the drop.
+	// The table was dropped before a crash.
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 

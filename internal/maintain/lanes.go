@@ -366,7 +366,7 @@ func (t *Table) Do(ctx context.Context, task Task, v View) error {
 }
 
 // ended reports and logs the end of an action, e.g. "seal" of period "p20240501". It returns the
-// error of the log entry, with the action's name.
+// logged error, with the action's name.
 func (t runner) ended(ctx context.Context, action, what, detail string, began time.Time, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil:

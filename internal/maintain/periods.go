@@ -40,7 +40,7 @@ func (t *Table) CreatableAt(ctx context.Context, now int64) (c *rolling.Creatabl
 	if c.Range.From, err = Oldest(d, now); err != nil {
 		return nil, err
 	}
-	// A sequence is filled from its beginning: what follows the last period is near.
+	// A load of a sequence goes on after the last period, even if now is still below that period.
 	newest := now
 	if d.Period.Axis() == rolling.Sequence && t.Schema != nil {
 		have, err := t.DB.Catalog().Partitions(ctx, t.Table)

@@ -161,7 +161,7 @@ func (t rebuilder) copyRows(ctx context.Context, c *state.Change, r *rebuilding)
 	return nil
 }
 
-// reasonEvery is how often a changed reason for a wait is reported.
+// reasonEvery is the minimum interval between reports of different reasons why a copy waits.
 const reasonEvery = 10 * time.Second
 
 // pauses returns a function that reports why the copy of a period waits, and that it continues.

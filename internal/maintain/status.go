@@ -525,7 +525,7 @@ func (l *look) blockers(ctx context.Context) error {
 	return nil
 }
 
-// block adds transactions that block a task. With old, it adds only those of a certain age.
+// block adds transactions that block a task. With old, it leaves out those younger than passing.
 func (s *Status) block(who []engine.Blocker, old bool) {
 	for _, b := range who {
 		if !old || b.Age >= passing {

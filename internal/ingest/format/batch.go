@@ -14,7 +14,7 @@ type Batch struct {
 	Data []byte
 	// Target is the destination of its rows and describes its fields.
 	Target *Target
-	// First reports that it starts the file, including the header if there is one.
+	// First reports that it begins with the source's first byte, and so has the header, if any.
 	First bool
 	// torn, unless nil, is the reason to reject its first row, which starts in the middle of a line.
 	torn error

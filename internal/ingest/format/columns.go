@@ -201,7 +201,7 @@ func errSkipped(name string, have []string) error {
 	return fmt.Errorf("--skip-columns %s: the columns of the source are %s", name, strings.Join(have, ", "))
 }
 
-// constant checks the values that columns have in each row, given by the options.
+// constant checks the values that the options give to columns in each row.
 func (t *Target) constant(table *engine.Table) error {
 	for _, c := range t.Format.Set {
 		t.constants = append(t.constants, field{value: []byte(c.Value), quoted: true})
@@ -377,7 +377,7 @@ func (t *Target) checkObject(preamble, record []byte) error {
 	return nil
 }
 
-// Loadable returns the columns of a source that doesn't name them.
+// Loadable returns the table's columns that a source has if it doesn't name its columns.
 func Loadable(s *engine.Schema, f *Format) []string {
 	return slices.DeleteFunc(s.Names(), func(name string) bool {
 		return isConstant(f, name) || f.Kind.Keyed() && alwaysServer(s, name)
@@ -422,7 +422,7 @@ func unknownColumns(t *engine.Table, s *engine.Schema, names []string, f *Format
 	return engine.Hinted(err, "--columns with the names in the order of the fields; %s to leave out; --header=false where the first line has values", skipping(unknown))
 }
 
-// otherDelimiter returns the delimiter in a text that was read as one name, or "".
+// otherDelimiter returns the delimiter that a header read as one name seems to have, or "".
 func otherDelimiter(names []string, s *engine.Schema) string {
 	if len(names) != 1 {
 		return ""

@@ -206,7 +206,7 @@ func (c *Cutter) end(n int) (int, error) {
 	return start + more, err
 }
 
-// inLine adds to an error the line of the record at the beginning of buf.
+// inLine adds a line number to an error: that of the record at the beginning of buf.
 func (c *Cutter) inLine(err error) error {
 	line := c.Line
 	if c.Format.Kind == JSON {

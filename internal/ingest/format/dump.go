@@ -140,7 +140,7 @@ func (d *DumpReader) end() error {
 
 var errCutShort = errors.New("it ends in the middle of a statement")
 
-// cutShort is the error of a read within a statement.
+// cutShort returns err, or errCutShort if the dump has ended within a statement.
 func cutShort(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errCutShort

@@ -55,7 +55,7 @@ func (d *DumpReader) upTo(stops string) (out []byte, err error) {
 	}
 }
 
-// line reads the rest of a line, of which it returns no more than fits the buffer.
+// line reads the rest of a line. It returns at most as much of it as fits the buffer.
 func (d *DumpReader) line() (string, error) {
 	first := ""
 	for i := 0; ; i++ {
@@ -152,7 +152,7 @@ func upperASCII(text []byte) []byte {
 // mostText limits the text of a comment or statement that is kept.
 const mostText = 4 << 10
 
-// comment reads a comment in /* and */, of which begin has been read.
+// comment reads the rest of a comment in /* and */. begin is what has been read of it.
 func (d *DumpReader) comment(begin string) (string, error) {
 	text := []byte(begin)
 	for last := byte(0); ; {
@@ -280,7 +280,7 @@ func (d *DumpReader) quoted(dst []byte, quote byte, plain bool) ([]byte, error) 
 	}
 }
 
-// skip reads the rest of a statement, of which it returns the beginning.
+// skip reads the rest of a statement, and returns the beginning of that rest.
 func (d *DumpReader) skip() (string, error) {
 	var text []byte
 	for {
@@ -297,7 +297,7 @@ func (d *DumpReader) skip() (string, error) {
 			return string(text), nil
 		case c == '\'' || c == '"' || c == '`':
 			from := len(text)
-			// Quoted text is long only in rows, which nobody needs.
+			// Only skipped rows have long quoted texts, and nobody needs these.
 			if err = d.skipQuoted(c, &text); err == nil && from == mostText {
 				text = text[:from]
 			}

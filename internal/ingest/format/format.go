@@ -442,7 +442,7 @@ func (f *Format) split(record []byte, fields []field, buf []byte) ([]field, []by
 // escapes has the meaning of letters after a backslash, where that is not the letter itself.
 var escapes = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v', 'Z': 26}
 
-// splitEscaped splits a record with backslash escapes. Only CSV records have quotes, too.
+// splitEscaped splits a record with backslash escapes. In CSV, fields may also be quoted.
 func (f *Format) splitEscaped(record []byte, fields []field, buf []byte) ([]field, []byte, error) {
 	delimiter := f.Separator()
 	for {

@@ -294,7 +294,7 @@ func (r *parquetReader) close() {
 	r.closePages()
 }
 
-// parquetText returns how values of a type are written for a column of a kind; nil is not possible.
+// parquetText returns how values of type t are written for a column of kind to; nil: they can't be.
 func parquetText(t parquet.Type, to value.Kind) func(dst []byte, v parquet.Value) []byte {
 	var logical any
 	if l := t.LogicalType(); l != nil {

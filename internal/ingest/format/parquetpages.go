@@ -54,8 +54,8 @@ func checkFooter(f io.ReaderAt, size int64) error {
 	return err
 }
 
-// checkPages returns an error if the header of a page of a column in a row group claims more than
-// the page can have. The column has one value in each of the group's rows.
+// checkPages reads the headers of a column's pages in a row group. It returns an error if one
+// claims more than its page can have. The column has one value in each of the group's rows.
 func checkPages(f io.ReaderAt, size int64, m *format.ColumnMetaData, t parquet.Type, rows int64) error {
 	at := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {

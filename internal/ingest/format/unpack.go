@@ -61,7 +61,7 @@ var packings = []packing{
 	{"zip", []string{"PK\x03\x04", "PK\x05\x06"}, nil}, // members are opened as sources of their own
 }
 
-// packingOf returns the packing whose magic begins the bytes. more reports that they are too few.
+// packingOf returns the packing with whose magic head begins. more: head is too short to tell.
 func packingOf(head []byte) (_ *packing, more bool) {
 	for i := range packings {
 		for _, magic := range packings[i].magic {
@@ -190,7 +190,7 @@ func (g *gzipParts) Read(p []byte) (int, error) {
 	return g.Read(p)
 }
 
-// An unpacked describes the errors of a decompressor.
+// An unpacked reads from a decompressor, and explains its errors.
 type unpacked struct {
 	io.Reader
 	name string

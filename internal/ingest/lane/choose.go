@@ -81,7 +81,7 @@ func (l *Load) unfit(t *format.Target) string {
 	return ""
 }
 
-// sendsAll returns the reason why all rows of a file are sent, or "".
+// sendsAll returns the reason why all rows of a file are sent and none is published, or "".
 func (l *Load) sendsAll(t *format.Target, published []*state.Publication, size int64) (why string, err error) {
 	why = l.unfit(t)
 	if why != "" && l.Opt.Lane.forced() {

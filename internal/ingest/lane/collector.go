@@ -70,7 +70,7 @@ func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state
 	var all []*publication
 	for i, p := range published {
 		if routed(p) && !wanted {
-			// Its rows are sent instead.
+			// The publication's rows are sent instead.
 			p.State = state.Single
 			if p.ToByte == 0 {
 				p.ToByte = base

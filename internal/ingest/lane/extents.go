@@ -55,7 +55,7 @@ func Merged(g rolling.Grid, all []state.Extent) []state.Extent {
 
 const mergeAt = 4096
 
-// Gathered appends extents, and merges all once there are mergeAt.
+// Gathered appends more extents to all. It merges the extents once there are mergeAt.
 func (l *Load) Gathered(all, more []state.Extent) []state.Extent {
 	if all = append(all, more...); len(all) >= mergeAt {
 		all = Merged(l.Opt.Table.Grid, all)

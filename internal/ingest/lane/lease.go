@@ -89,7 +89,7 @@ func LostLock(ctx context.Context, err error) error {
 // looks is how long maintenance may hold a lock to see whether a load is running.
 const looks = time.Second
 
-// lead takes a lock. It waits for a lock held by another load only with again.
+// lead takes a lock. Only with again does it wait while another load holds the lock.
 func (l *Load) lead(ctx context.Context, name string, again bool) (lease engine.Lease, err error) {
 	var held error
 	end := time.Now().Add(looks)

@@ -123,7 +123,7 @@ func New(o *Sending, shared *Pool) (*Load, error) {
 // aheadBytes limits Pool.ahead, so that few batches are cut before the pace changes.
 const aheadBytes = DefaultBytes
 
-// Hold waits for room for a batch, which the sender that takes it frees.
+// Hold waits for room for a batch. The sender that takes the batch frees the room.
 func (l *Load) Hold(ctx context.Context, b *Batch) error {
 	held := min(int64(len(b.Data)), aheadBytes)
 	err := l.ahead.Acquire(ctx, held)

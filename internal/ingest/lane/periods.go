@@ -23,7 +23,7 @@ const MaxCreated = 1000
 type Periods interface {
 	// Creatable returns which periods may be created at present.
 	Creatable(ctx context.Context) (*rolling.Creatable, error)
-	// CreatePeriods creates those of the periods that overlap no existing period.
+	// CreatePeriods creates the periods parts, except those that overlap existing periods.
 	CreatePeriods(ctx context.Context, parts []rolling.Partition) error
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Publisher makes the rows of a publication the rows of their period.
+// A Publisher puts the rows of a publication into their period, all at once.
 type Publisher interface {
 	// Publishable returns an error if the account or the table doesn't permit it.
 	Publishable(ctx context.Context) error
@@ -30,7 +30,7 @@ type Publisher interface {
 	FinishPublications(ctx context.Context, source string) error
 }
 
-// PublishAll puts all collected rows into the table. The source was read up to the byte to.
+// PublishAll puts all collected rows into the table. The source was read up to byte offset to.
 func (n *Collector) PublishAll(ctx context.Context, to int64) error {
 	var due []*publication
 	for _, p := range *n.all.Load() {

@@ -120,7 +120,7 @@ func (b *badFile) each(fn func(row *badRow, line []byte)) error {
 	}
 }
 
-// within returns which of the rows of a source lie between two byte offsets, as indexes of have.
+// within returns which rows of a source lie between two byte offsets, as a range of have[load].
 func (b *badFile) within(load string, from, to int64) (first, end int) {
 	first, _ = slices.BinarySearch(b.have[load], from)
 	end, _ = slices.BinarySearch(b.have[load], to)

@@ -20,7 +20,7 @@ type Batch struct {
 	// Noted means that the batch is in the ledger: only its rows for publications are read. Single
 	// means that only the rows of publications that couldn't be published are sent.
 	Noted, Single bool
-	// taken are the publications, by their indexes, whose rows have been collected.
+	// taken has the indexes of the publications whose rows of this batch are collected.
 	taken []int
 	// Sent are the extents of its rows that a dry run has checked.
 	Sent []state.Extent

@@ -45,7 +45,7 @@ type Sending struct {
 	// them, the load ends before it commits the batch that exceeds the limit; negative means no limit.
 	Bad    string
 	MaxBad int64
-	// BadBytes limits the size of that file, beyond which rows are only counted; 0 means no limit.
+	// BadBytes limits the size of the file Bad: further rows are only counted. 0 means no limit.
 	BadBytes int64
 	// ListSkipped also writes some skipped rows to the file Bad: rows whose values differ from the row
 	// in the table, and rows with the key of an earlier row of their batch.

@@ -102,7 +102,7 @@ func flatten(out *bytes.Buffer, metric, fields gjson.Result, by string) {
 	out.WriteByte('}')
 }
 
-// oneLine writes valid JSON without line breaks, which it can have only between tokens.
+// oneLine writes valid JSON without its line breaks. They can only be between tokens.
 func oneLine(out *bytes.Buffer, raw string) {
 	if strings.IndexByte(raw, '\n') < 0 {
 		out.WriteString(raw)

@@ -45,7 +45,7 @@ import (
 type Options struct {
 	// Tables are the inboxes by the names of their tables.
 	Tables map[string]*ingest.Inbox
-	// Tokens are the tokens of which requests must have one; without any, none is needed.
+	// Tokens are the valid tokens. If there are any, a request needs one of them.
 	Tokens []string
 	// Body limits a request's body in bytes, as sent and decompressed; 0 is DefaultBody.
 	Body int64

@@ -153,7 +153,7 @@ const (
 	mostTokens = 1 << 20
 )
 
-// ParseTokens returns the tokens of a text with one per line, in which # begins a comment.
+// ParseTokens returns the tokens in a text: one per line. A # begins a comment.
 func ParseTokens(text []byte) (out []string, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, mostTokens)

@@ -277,7 +277,7 @@ func (s *Spool) load(base, next int64, found *Found) error {
 	return nil
 }
 
-// setAside copies a part of a segment to a file named by its offset, unless that has it already.
+// setAside copies a part of a segment to a file named by its offset, unless it is there already.
 func (s *Spool) setAside(r io.ReaderAt, base int64, d damage, ext string) (Bad, error) {
 	b := Bad{Offset: base + d.from, Bytes: d.to - d.from, Reason: d.reason}
 	part := func() io.Reader { return io.NewSectionReader(r, d.from, b.Bytes) }

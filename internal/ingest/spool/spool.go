@@ -91,7 +91,7 @@ var ErrFull = errors.New("the spool is full")
 // ErrTooLarge is returned for records that don't fit into the spool even if it is empty.
 var ErrTooLarge = errors.New("too large for the spool")
 
-// ErrBeyond is returned for an offset after the end: of a spool that has lost records, or another.
+// ErrBeyond is returned for an offset after the end: the spool has lost records, or is another one.
 var ErrBeyond = errors.New("beyond the spool's end")
 
 // Options describe a spool's location and size.

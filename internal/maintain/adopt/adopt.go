@@ -287,7 +287,7 @@ func (j *job) use(d data) {
 	j.data, j.columns = d, engine.Writable(d.Columns)
 }
 
-// Run adopts the table, or continues to, until after the cut-over. The old table is kept.
+// Run adopts the table, or continues its adoption, up to the cut-over. The old table is kept.
 func Run(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		switch {

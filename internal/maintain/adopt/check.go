@@ -188,9 +188,9 @@ type extent struct {
 	First, Last int64 // positions, if there are rows
 }
 
-// checkRows returns the extent of the rows within a part of the axis, and a condition for the rows
-// outside with their number. It reads the table along its primary key, chunk by chunk: during one
-// long statement, the server would keep the old versions of all changed rows.
+// checkRows returns the extent of the rows within a part of the axis, a condition for the rows
+// outside of it, and their number. It reads the table along its primary key, chunk by chunk: during
+// one long statement, the server would keep the old versions of all changed rows.
 func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	outside = by + " < " + j.DB.Words().Literal(t, in.From)
@@ -256,8 +256,8 @@ func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in ro
 	return e, outside, n, nil
 }
 
-// strays adds to the error of too many periods which rows lie outside of the newest periods that
-// are possible. A few such rows, e.g. with wrong years, may be the cause.
+// strays completes the error that there are too many periods: it tells which rows lie outside of
+// the newest periods that are possible. A few such rows, e.g. with wrong years, may be the cause.
 func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
 	now, err := j.now(ctx, all)
 	if err != nil {

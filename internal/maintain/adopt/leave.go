@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// Leave converts a rolling table to a plain one by the steps of Undo. It creates an empty table in
-// place of the old one that Undo has. So all chunks differ, and are copied.
+// Leave converts a rolling table to a plain one by the steps of Undo. Undo has the old table; Leave
+// creates an empty one instead. So all chunks differ, and are copied.
 
 // Leaving reports whether a table is becoming a plain one by Leave.
 func Leaving(c *state.Change) bool {
@@ -23,8 +23,8 @@ func (j *job) leaving() error {
 	return refusal{engine.Hinted(fmt.Errorf("table %s is becoming a plain one", j.Table.Name), "rowmill remove FILE --plain, which completes that, or rowmill remove FILE --plain --cancel")}
 }
 
-// Leave makes the rolling table a plain one with the same rows and keys, or continues to. Meanwhile
-// the table is written to and maintained as before. In the end the rolling table is dropped.
+// Leave makes the rolling table a plain one with the same rows and keys, or continues a Leave.
+// Meanwhile the table is used and maintained as before. In the end the rolling table is dropped.
 func Leave(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if j.change == nil {

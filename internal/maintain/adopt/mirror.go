@@ -106,15 +106,15 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 }
 
 // leave makes replay discard the log entries of rows that the copy will reach later: rows that
-// satisfy where, with keys after the key after, up to the key until. The copy will read such a row
-// as it is then. If it no longer satisfies where by then, it has a newer entry, which is applied.
+// satisfy where, with keys between after and until. The copy will read such a row as it is then. If
+// it no longer satisfies where by then, it has a newer entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
 	return err
 }
 
-// between returns the condition for the source's keys after the key after, up to the key until.
+// between returns the condition that a key of the source lies between after (excluded) and until.
 func (m *mirror) between(after, until []string) (string, []any, error) {
 	keys, err := engine.NewKeys(m.DB, m.Source.Key)
 	if err != nil {

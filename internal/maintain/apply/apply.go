@@ -129,7 +129,7 @@ func (t planner) planState(ctx context.Context, a *Plan, _ *rolling.Declaration)
 	return nil
 }
 
-// planCreation creates a missing table, with periods for the present and ahead of it.
+// planCreation adds the step that creates a missing table, with periods for the present and ahead.
 func (t planner) planCreation(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if left, err := t.DB.Catalog().Exists(ctx, t.Table); err != nil {
 		return err

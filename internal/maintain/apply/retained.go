@@ -14,7 +14,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planDropped sets a.Dropped to what retention will remove under the declaration but would keep
+// planDropped sets a.Dropped to what retention will remove under the new declaration but would keep
 // under the applied one.
 func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {

@@ -199,7 +199,7 @@ func (c *column) boundAs() engine.Type {
 	return engine.Varchar
 }
 
-// appendTo appends a value to a vector of that type, and returns its size.
+// appendTo appends a value to a vector of type boundAs, and returns the value's size.
 func (c *column) appendTo(to *engine.Vector, v parquet.Value) int {
 	if v.IsNull() {
 		to.AppendNull()

@@ -22,7 +22,7 @@ func Path(dir, table, period string) string {
 	return filepath.Join(dir, escape(table), escape(period)+extension)
 }
 
-// escape converts names to file names, different ones to different ones.
+// escape converts names to file names. Different names become different file names.
 func escape(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -157,7 +157,7 @@ func insertLast(ctx context.Context, db engine.Keeper, t *engine.Table, b *engin
 	return db.Classify(err)
 }
 
-// readBack computes the checksum that a file with the columns of i would have of a table.
+// readBack returns the checksum that a file with i's columns and the table's rows would have.
 func readBack(ctx context.Context, db engine.Keeper, s *engine.Schema, from string, i *Info) (*sum, error) {
 	columns, err := columnsOf(s, i.Columns())
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	// firstChunk rows take some milliseconds; later chunks grow and shrink.
 	firstChunk = 2000
 	maxChunk   = 100_000
-	// chunkTime is the intended maximum of a chunk: a fraction of a change's wait for its lock.
+	// chunkTime is the most that a chunk should take: a fraction of a change's wait for its lock.
 	chunkTime = 300 * time.Millisecond
 )
 

@@ -72,7 +72,8 @@ func layoutsOf(text string) []layout {
 	return []layout{l, trimmed}
 }
 
-// encodeTime requires a layout that fits all previous times of the column, and restores the text.
+// encodeTime encodes a time. It returns errUnfit unless one layout restores the texts of this time
+// and of all previous times of the column.
 func (c *column) encodeTime(text []byte) (parquet.Value, error) {
 	micros, exact, err := value.ParseTime(text, nil)
 	if err != nil || !exact || string(text[:4]) == "0000" {

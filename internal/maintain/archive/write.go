@@ -343,8 +343,8 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) error {
 	return syncFolder(filepath.Dir(info.Path))
 }
 
-// compare reports whether the existing file has the same rows; one that is damaged or of a part of
-// the period doesn't. A file of another table, or of more than the period, is an error.
+// compare reports whether the existing file has the same rows. If it is damaged, or has a part of
+// the period, it doesn't. A file of another table, or of more than the period, is an error.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := Verify(ctx, info.Path)
 	if errors.Is(err, errDamaged) {

@@ -46,7 +46,7 @@ type Copy struct {
 	// Again is how often the copy continues, after its end, with rows appended meanwhile.
 	Again int
 	// Between, unless nil, runs after each chunk, outside of any transaction. The keys that remain to
-	// be copied are those after the key after, up to the key until; nil means unbounded.
+	// be copied are those between after (excluded) and until; nil means unbounded.
 	Between func(ctx context.Context, after, until []string) error
 	// Limits are the limits of the server's load; the zero value never waits.
 	Limits Limits
@@ -73,7 +73,7 @@ type Limits struct {
 	// each piece. Piece is the time that a piece should take at most; 0 means no limit.
 	Lag   func() string
 	Piece time.Duration
-	// Waits return a reason to wait each, "" if there is none. They are asked once a second.
+	// Waits are called once a second. Each returns a reason to wait, "" if it has none.
 	Waits []func(ctx context.Context) (why string, err error)
 }
 
@@ -257,7 +257,7 @@ type Throttle struct {
 
 	looked time.Time
 	since  time.Time // when Wait returned last
-	// pause is how long a pause is at least; 0 is defaultPause. Tests shorten it.
+	// pause is about how long a pause takes; 0 is defaultPause. Tests shorten it.
 	pause time.Duration
 }
 

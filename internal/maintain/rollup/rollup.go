@@ -94,7 +94,7 @@ func New(db engine.Keeper, st *state.Store, t *engine.Table, schema *engine.Sche
 	return s, nil
 }
 
-// usable rejects names that are no literal on every server, or that PostgreSQL would truncate.
+// usable rejects names that some server can't have in a literal, or that PostgreSQL would truncate.
 func usable(name, suffix string) error {
 	if strings.ContainsAny(name, "'\"`\\?$\x00") {
 		return fmt.Errorf("the name %q has characters that roll-ups don't support", name)

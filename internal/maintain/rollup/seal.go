@@ -75,8 +75,8 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return err
 }
 
-// SealedTo returns the position below which new rows would be missing from a level, or the lowest
-// one of the axis. It ignores levels whose sealed buckets have all passed their own retention.
+// SealedTo returns the position below which new rows would be missing from a level, at least the
+// start of the axis. It ignores levels whose sealed buckets have all passed their own retention.
 func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	to := s.table.Grid.Bounds().From
 	marks, err := s.marks(ctx, s.db.SQL())

@@ -224,7 +224,7 @@ func (k *sketches) of(g group) []sketch {
 	return of
 }
 
-// read adds the values of a piece of the source, whose rows are in the stage.
+// read adds the values of a piece of the source. The stage has the rows of the piece already.
 func (k *sketches) read(ctx context.Context, x execer, where string, args []any) error {
 	if len(k.aggs) == 0 {
 		return nil

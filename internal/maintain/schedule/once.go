@@ -35,7 +35,7 @@ type single struct {
 	only []maintain.Kind
 }
 
-// run reports whether it could lead the table: false without an error if another process does.
+// run executes the tasks if this process can lead the table. led is false if another one leads it.
 func (d single) run(ctx context.Context) (led bool, err error) {
 	lease, err := d.DB.Lead(ctx, d.LeaderLock())
 	if errors.Is(err, engine.ErrLockTimeout) {
