@@ -153,8 +153,8 @@ func (s *Steadiness) explain(ivs []judged) {
 		s.Unexplained = 1
 		return
 	}
-	// Sequential attributable fractions (Eide and Gefeller 1995): the fraction that
-	// the causes explain together, as they are added one by one.
+	// Attributed is a sequential attributable fraction (Eide and Gefeller 1995): the shown causes are
+	// added one by one. Each gets what it adds to the share of the time below target that they explain.
 	any, together := make([]bool, len(ivs)), 0.0
 	for i := range candidates {
 		if values[i] == nil {

@@ -28,8 +28,8 @@ type NameSemantics struct {
 	// AliasesInWhere: conditions may use aliases of the select list. SQLite: SELECT k AS a FROM t
 	// WHERE a = 1.
 	AliasesInWhere bool
-	// EarlyCTEs: a CTE hides tables in the CTEs before it. SQLite: WITH a AS (SELECT * FROM t), t
-	// AS (SELECT 5) SELECT * FROM a.
+	// EarlyCTEs: a CTE hides the table of the same name even in the CTEs before it. SQLite: WITH a AS
+	// (SELECT * FROM t), t AS (SELECT 5) SELECT * FROM a.
 	EarlyCTEs bool
 	// TableRows: a table's name within an expression stands for a row of the table, and t.f may call
 	// f(t). PostgreSQL: SELECT t FROM t.

@@ -67,8 +67,8 @@ func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
 	return err
 }
 
-// sealedRecord returns the record of a period; nil if the period isn't sealed. It returns an error
-// if the period's rows must stay as they are.
+// sealedRecord returns the record of a sealed period; nil if the period is open. It returns an error
+// if the period is archived or restored: no rows may be merged into it.
 func (t rebuilder) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	all, err := t.State.PeriodsFrom(ctx, t.Table.Name, p.From)
 	if err != nil {

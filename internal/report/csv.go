@@ -40,10 +40,7 @@ func figureSheet(header []string, rows [][]string, figures []map[string]float64)
 	for i, of := range figures {
 		for _, name := range columns {
 			v, ok := of[name]
-			if !ok {
-				v = math.NaN()
-			}
-			rows[i] = append(rows[i], plain(v))
+			rows[i] = append(rows[i], onlyIf(ok, plain(v)))
 		}
 		t.Add(rows[i]...)
 	}

@@ -203,7 +203,7 @@ func changedBy(c *statistics.Change, name string) string {
 	switch {
 	case r < 1:
 		return fmt.Sprintf("slower by %s (%s%s..%s)", percent(1-r), name, percent(1-b.High), percent(1-b.Low))
-	case r > mostPercent:
+	case r > 10: // a multiple reads better than a percentage
 		return fmt.Sprintf("%s as fast (%s%s)", ratio(r), name, interval(b))
 	}
 	return fmt.Sprintf("faster by %s (%s%s..%s)", percent(r-1), name, percent(b.Low-1), percent(b.High-1))

@@ -33,10 +33,11 @@ type distribution struct {
 func distributions(sets []distribution) *document.Section {
 	s := &document.Section{Title: "Distribution of latencies", In: document.InHTML}
 	var names document.Legend
-	found := map[string]bool{}
-	for _, set := range sets {
+	found, recs := map[string]bool{}, make([][]*result.Record, len(sets))
+	for i, set := range sets {
 		names = append(names, document.Key{Label: set.name, Style: set.style})
 		for _, v := range set.vs {
+			recs[i] = append(recs[i], v.rec)
 			for op := range v.sum.LatencyUS {
 				found[op] = true
 			}
@@ -46,8 +47,10 @@ func distributions(sets []distribution) *document.Section {
 	for _, op := range sortedNames(found) {
 		c := &document.Chart{Title: oneLine(op), Note: "share of operations by latency, logarithmic; ten bars for each power of ten",
 			X: document.Scale{Log: true, Name: "latency", Format: micros[float64], Margin: 1.05}, Y: document.Scale{Format: percent}, Height: 240}
-		for _, set := range sets {
-			c.Lines = append(c.Lines, set.line(op)...)
+		for i, set := range sets {
+			if x, y := series.Histogram(recs[i], op); len(x) > 0 {
+				c.Lines = append(c.Lines, document.Line{Name: set.name, Style: set.style, X: x, Y: y})
+			}
 		}
 		if len(c.Lines) > 0 {
 			row = append(row, c)
@@ -57,16 +60,4 @@ func distributions(sets []distribution) *document.Section {
 		s.Parts = []document.Part{names, row}
 	}
 	return s
-}
-
-func (d *distribution) line(op string) []document.Line {
-	var recs []*result.Record
-	for _, v := range d.vs {
-		recs = append(recs, v.rec)
-	}
-	x, y := series.Histogram(recs, op)
-	if len(x) == 0 {
-		return nil
-	}
-	return []document.Line{{Name: d.name, Style: d.style, X: x, Y: y}}
 }

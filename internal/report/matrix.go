@@ -114,8 +114,8 @@ func ofMatrix(r, first *result.Record) bool {
 		})
 }
 
-// NewMatrix analyses the runs of one matrix. If one repeat of a cell has several runs, as after an
-// interruption and a resume, the last complete run counts.
+// NewMatrix analyses the runs of one matrix. If one repeat of a cell has several runs, for example
+// after a resume, the last complete run counts, else the last failed run, else the last run.
 func NewMatrix(recs []result.Record) (*Matrix, error) {
 	if len(recs) == 0 {
 		return nil, errNoRuns
@@ -138,8 +138,7 @@ func NewMatrix(recs []result.Record) (*Matrix, error) {
 	return m, nil
 }
 
-// gather adds the runs to the grid. If one repeat of a cell has several runs, for example after a
-// resume, a complete run counts, else a failed run, else the last run.
+// gather adds the runs to the grid.
 func (m *Matrix) gather(recs []result.Record) {
 	failed := func(r *result.Record) bool { return r.Stopped() == "failed" || !r.Broken() && r.End.Failure != "" }
 	worth := func(r *result.Record) int {
@@ -547,7 +546,8 @@ const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are
 // charts plots the rates of all cells by the level of each choice that was varied, with
 // a common axis. The bar is the geometric mean.
 func (m *Matrix) charts() document.Charts {
-	low, high := m.extremes()
+	rated := m.rated()
+	low, high := math.Log(rated[len(rated)-1].middle(0)), math.Log(rated[0].middle(0))
 	pad := max(0.05, (high-low)*0.05)
 	var out document.Charts
 	for n, f := range m.varied {
@@ -565,7 +565,7 @@ func (m *Matrix) charts() document.Charts {
 			at := float64(l) + 0.5
 			c.X.Ticks = append(c.X.Ticks, document.Tick{At: at, Label: level})
 			dots := document.Line{Style: document.NthStyle(n), Dots: true, Bare: true}
-			for i, cell := range m.rated() {
+			for i, cell := range rated {
 				if rate := cell.middle(0); cell.levels[f] == level {
 					// Multiples of the golden ratio spread the dots evenly.
 					_, aside := math.Modf(float64(i) * 0.618034)
@@ -582,10 +582,4 @@ func (m *Matrix) charts() document.Charts {
 		out = append(out, c)
 	}
 	return out
-}
-
-// extremes returns the logarithms of the lowest and the highest rate.
-func (m *Matrix) extremes() (low, high float64) {
-	rated := m.rated()
-	return math.Log(rated[len(rated)-1].middle(0)), math.Log(rated[0].middle(0))
 }

@@ -36,7 +36,8 @@ func (recs runs) Document() *document.Document {
 		if len(searches) > 0 {
 			return capacity.Picture(searches)
 		}
-		return ratePicture(views(atFullSpeed(recs)), opts)
+		// A step at a fixed rate says less than the other runs, and has no line.
+		return ratePicture(views(only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })), opts)
 	}
 	reference.AddTo(d, recs)
 	for i := range searches {
@@ -111,8 +112,7 @@ func title(vs []view) string {
 		return fmt.Sprintf("Insert rate of %s in the steps of %s, up to %s rows each", engine, r.Step.Benchmark, short(float64(rows)))
 	case all(func(r *result.Run) bool { return r.Search != nil }):
 		return fmt.Sprintf("Insert rate that %s sustains with p99 <= %s", engine, micros(r.Search.LimitUS))
-	}
-	if r.Workload == "keep" {
+	case r.Workload == "keep":
 		return fmt.Sprintf("Inserts into a table of %s beside its maintenance", engine)
 	}
 	return fmt.Sprintf("Insert rate of %s as a table grows to %s rows", engine, short(float64(rows)))
@@ -259,9 +259,6 @@ const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
 )
-
-// mostPercent is a ratio: above it, a rate is stated as a multiple instead of a percentage.
-const mostPercent = 10
 
 func (v *view) verdict() string {
 	s := v.label + " "

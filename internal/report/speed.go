@@ -49,7 +49,7 @@ func speedTest(recs []result.Record) (experiment, error) {
 			section = "select of " + plural(c.Points, "point", "points")
 		}
 		counts[section] = c.Counts
-		if mixes(c) {
+		if c.Readers > 0 && c.Readers < c.Clients { // selects run beside the inserts
 			counts[section] = ""
 		}
 		p.run(i, section, strconv.Itoa(c.Clients), p.label(i))
@@ -69,9 +69,6 @@ func speedTest(recs []result.Record) (experiment, error) {
 	p.subtitle = append([]string{r.Preset + " table of " + short(float64(r.Speed.Filled)) + " rows", seconds(r.MaxTimeSeconds) + " a cell"}, p.common()...)
 	return p, nil
 }
-
-// mixes reports whether selects run beside the inserts.
-func mixes(c *result.Speed) bool { return c.Readers > 0 && c.Readers < c.Clients }
 
 // operations returns the number of operations of a run.
 func (v *view) operations() (all float64) {

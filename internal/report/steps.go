@@ -40,11 +40,6 @@ func loading(recs []result.Record) []result.Record {
 	return only(recs, func(r *result.Run) bool { return r.Loads() })
 }
 
-// atFullSpeed returns the runs for a common picture: without steps at a fixed rate, which say less.
-func atFullSpeed(recs []result.Record) []result.Record {
-	return only(loading(recs), func(r *result.Run) bool { return r.Step == nil || r.Rate == 0 })
-}
-
 // only returns the runs that satisfy a condition, or all if none does.
 func only(recs []result.Record, is func(*result.Run) bool) []result.Record {
 	out := slices.DeleteFunc(slices.Clone(recs), func(r result.Record) bool { return !is(&r.Run) })

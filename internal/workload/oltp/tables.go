@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Operations of a Tables: creating a part of the tables, including the measurements in between, and
-// the creation of one table alone.
+// Operations of a Tables. OpTables creates the next tables or partitions, and measures the costs if
+// a mark is reached. OpCreate is the creation of one table or partition, without measurements.
 const (
 	OpTables = "step"
 	OpCreate = "create"
