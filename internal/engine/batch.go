@@ -156,13 +156,13 @@ func (v *Vector) Value(i int) []byte {
 	return v.Bytes[from:v.Ends[i]]
 }
 
-// AppendText appends the text of row i, which isn't NULL, to dst. Numbers have the shortest form
-// that reads back as the same number, times the form of value.AppendTime. Bytes stay as they are.
+// AppendText appends the text of row i, which isn't NULL, to dst. A number has the shortest text
+// that reads back as the same number, a time that of value.AppendTime. Bytes stay as they are.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:
-		// The shortest text of the largest float32 stands for a larger number. A server that reads
-		// it as a double finds it out of range.
+		// The shortest text of the largest float32, 3.4028235e+38, is a larger number: a server
+		// that reads the text as a double finds it out of range.
 		if math.Abs(v.Floats[i]) < 3.4028234e38 {
 			return strconv.AppendFloat(dst, v.Floats[i], 'g', -1, 32)
 		}
@@ -234,5 +234,5 @@ func (s *Sum) AddRow(b *Batch, i int, skip []bool) {
 	s.Hash += xxhash.Sum64(buf)
 }
 
-// Equal reports whether two sums are equal: the same rows.
+// Equal reports whether both sums are of the same rows.
 func (s *Sum) Equal(o *Sum) bool { return s.Rows == o.Rows && s.Hash == o.Hash }

@@ -57,13 +57,13 @@ type Trial struct {
 const (
 	// TrialMemory is the memory for pages of a Trial's servers, in bytes, unless the Trial sets more.
 	TrialMemory = 64 << 20
-	// Outgrown is the Size of a Trial of pages that no longer fit into the memory.
+	// Outgrown is the Size of a Trial whose pages no longer fit into the memory.
 	Outgrown = 3
 )
 
 // A Gain is the outcome of a Trial. Before has the rates of its runs with the problem, After of its
 // runs with the fix, in rows a second. BeforeOn and AfterOn describe the table and the server. Rows
-// is the most rows of a run.
+// is the number of rows of the largest run.
 type Gain struct {
 	Before   []float64 `json:"before_rows_per_second"`
 	BeforeOn string    `json:"before_on"`
@@ -84,11 +84,11 @@ func MoreMemory(*Vitals) *Trial {
 // TrialPages is the URL parameter for a multiple of TrialMemory, such as memory=64MiB.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial compares a redo log with one ten times as large. The smaller log has redo/cache times
-// the size of the server's cache, but at least the servers' minimum, least. All pages fit into the
-// cache, so that they are written only because the redo log is full.
+// RedoTrial compares a redo log with one ten times as large. redo and cache are the sizes on the
+// examined server: the smaller log of the trial has the same ratio to the trial's cache, but at
+// least the size least. All pages fit into the cache: they are written only if the log is full.
 func RedoTrial(redo, cache, least float64) *Trial {
-	const times = 4 // TrialMemory, so that least is small beside it
+	const times = 4 // the trial's cache, in TrialMemory: so large that least is small beside it
 	with := func(factor float64) string {
 		return fmt.Sprintf("%s&redo=%dMiB", TrialPages(times), int64(max(redo/max(cache, 1)*times*TrialMemory, least)*factor)>>20)
 	}

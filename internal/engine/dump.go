@@ -4,8 +4,8 @@ package engine
 type Dump struct {
 	// Marks are texts by which a dump is recognized: one of them is near its beginning.
 	Marks []string
-	// Begin and End are beginnings of the comments at the start and the end of a dump, such as "--
-	// Dump completed". A dump that has one of Begin is complete only if it also has one of End.
+	// Begin has the first words of the comment at a dump's start, End those of the comment at its end,
+	// such as "-- Dump completed". A dump with one of Begin is complete only if it has one of End.
 	Begin, End []string
 	// Standard reports the rules of the SQL standard for strings, comments and quoted text:
 	// backslashes are escapes only in E'...'; $tag$ quotes text. Otherwise the rules are MySQL's.

@@ -58,8 +58,8 @@ type Info struct {
 	// Durability is what a commit survives: "full" (a loss of power), "relaxed" (the server's crash),
 	// "none", or "" if it is unknown.
 	Durability string
-	// CrashLoss: if the server's process is killed, commits that it acknowledged within this time
-	// before may be lost, by its documentation. Losses of power aren't included.
+	// CrashLoss: if the server's process is killed, the commits of this last time may be lost, by the
+	// server's documentation. It doesn't include what a loss of power may lose.
 	CrashLoss time.Duration
 	// DataDir is the data folder, PID the server's process, if they are on this machine. An
 	// embedded engine has no process.
@@ -101,7 +101,7 @@ type Capabilities struct {
 	SwapRows int64
 	// MergesUntriggered: Replace can't replace several partitions of a table with triggers.
 	MergesUntriggered bool
-	// LastName: partitions can't be renamed, and Replace keeps the name of the last one it replaces.
+	// LastName: partitions can't be renamed. Replace gives New the name of the last one of Old.
 	LastName bool
 	// Gaps: partitions have lower bounds, and the server refuses rows of a dropped period. Without
 	// Gaps, the next period takes these rows.
@@ -119,7 +119,8 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog: a transaction sees its snapshot's catalog, but reads the present tables.
+	// SnapshotCatalog: within a transaction, the catalog describes the tables as of the snapshot, but
+	// queries use their present definitions.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
 	// Blocks: a writer or a querier may keep its thread while it waits. Callers raise
@@ -170,7 +171,7 @@ type Sizes struct {
 // A Writer inserts batches on one connection, by one method.
 type Writer interface {
 	// Write inserts the batch in one transaction, and returns when the server has acknowledged it.
-	// After an error, no row counts as inserted: see Retryable and Reset.
+	// After an error, treat no row as inserted: see Retryable and Reset.
 	Write(ctx context.Context, b *Batch) (Ack, error)
 	// Reset makes the writer usable after an error, on a new connection if the old one was lost.
 	Reset(ctx context.Context) error

@@ -37,7 +37,7 @@ var (
 	ErrTableExists = errors.New("table exists")
 	// ErrNoTable: the table does not exist.
 	ErrNoTable = errors.New("no such table")
-	// ErrDiffers: a table can't become a period, because it has other columns or indexes.
+	// ErrDiffers: a table can't become a period of a table that has other columns or indexes.
 	ErrDiffers = errors.New("definitions differ")
 	// ErrWritten: other clients have written rows that a change expected to stay as they were.
 	ErrWritten = errors.New("rows were written")

@@ -18,8 +18,8 @@ import (
 // table's lock wait for a limited time and make one attempt: the caller decides when to retry.
 type Keeper interface {
 	DB
-	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Bind
-	// makes the placeholders of its statements. Times are text or time.Time: see Words.AsText.
+	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Its
+	// statements need Bind. In results, times are strings or time.Time: see Words.AsText.
 	SQL() *sql.DB
 	Driver
 
@@ -73,10 +73,10 @@ type Outsider interface {
 // An Encloser is a Keeper that has partitions for rows outside of the periods: the spare partitions
 // of an Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
-	// Enclose moves the rows of an outside partition into a new period, and leaves the outside
-	// partition empty. It copies only the rows that don't belong to the new period, which must be
-	// few. with names a table that may hold rows for a moment. Enclose makes one attempt, and may
-	// be repeated after a crash at any point. After ErrUnsupported, nothing has changed.
+	// Enclose moves the rows of an outside partition into a new period without copying them. Only
+	// rows that don't belong to the new period are copied, to where they belong: they must be few.
+	// with names a table that may hold rows for a moment. Enclose makes one attempt, and may be
+	// repeated after a crash at any point. After ErrUnsupported, nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
@@ -124,10 +124,10 @@ type ClusterNode interface {
 // A CrowdedError says that new periods would split a partition with so many rows that inserts would
 // have to wait for long while the rows are copied.
 type CrowdedError struct {
-	// Part is the partition, Rows the range of its rows' positions; empty if no row is on the grid.
+	// Part is the crowded partition. Rows is the range of its rows' positions, if it was read.
 	Part rolling.Partition
 	Rows rolling.Period
-	Most int // rows that are copied
+	Most int // the most rows that may be copied
 }
 
 func (e *CrowdedError) Error() string {
@@ -326,7 +326,7 @@ func (s *Schema) Names() []string {
 // A ServerSession is one connection to a server.
 type ServerSession struct {
 	ID int64
-	// Database is the default one, State what the session does, Statement its current one or "".
+	// Database is its default database, State what it does, Statement its current statement or "".
 	Database, State, Statement string
 }
 

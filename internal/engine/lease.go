@@ -35,7 +35,7 @@ type LockWords struct {
 const leaseReuse = time.Second
 
 // Leases are the leases of a DB; closing the DB releases them. One session holds all of them, so
-// that each needs no connection of its own. If the session is lost, all of them are lost.
+// that none needs a connection of its own. If the session is lost, all of them are lost.
 type Leases struct {
 	once sync.Once
 	// turn holds a token for the goroutine that uses the fields below and the session's connection.
@@ -53,7 +53,7 @@ type lockSession struct {
 	open  bool              // LockWords.Open was called
 	held  map[string]*lease // by LockWords.Take
 	used  time.Time         // when a lock was last taken or released
-	ended chan struct{}     // closed when it is closed
+	ended chan struct{}     // closed when the connection is closed
 }
 
 // A lease is a lock that the session holds.
@@ -204,7 +204,7 @@ func (x *Leases) end() error {
 	return DiscardConn(s.db, s.conn)
 }
 
-// query and exec run a statement within Wait. They don't use the caller's context, because an
+// query and exec run a statement within words.Wait. They don't use the caller's context, because an
 // interrupted statement would end the session.
 func (s *lockSession) query(q string, into any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.words.Wait)

@@ -18,8 +18,8 @@ type Retry struct {
 	Waiting func(err error) error
 }
 
-// Do calls fn until it succeeds, fails with an error that is neither a lock's nor a deadlock, or
-// has used up its attempts. It returns fn's last error, or that of ctx.
+// Do calls fn until it succeeds, fails with another error than ErrLockTimeout or ErrDeadlock, or
+// has used up its attempts. Do returns fn's last error, or that of ctx.
 func (r Retry) Do(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()

@@ -27,9 +27,9 @@ type Mirror struct {
 	Source, Target MirrorSide
 	// Aside is the name that the source gets in the cut-over.
 	Aside string
-	// Log and Late are the names of the log and of the table for rows outside of every period.
+	// Log names the log, Late the table for late rows, which here are rows outside of every period.
 	Log, Late string
-	// Columns are the columns to copy. Plain is the key of the plain table and of the late rows.
+	// Columns are the columns to copy. Plain is the plain table's key, also used for late rows.
 	Columns, Plain []SchemaColumn
 	// Alike means that the target was created like the source. In the cut-over, its indexes and
 	// constraints get the names that they have in the source.
@@ -57,13 +57,13 @@ const LateReason = "outside of every period, when the table was adopted"
 // Mirroring is an engine's part of a Mirror. Mirror has defaults for some methods. Methods that
 // return SQL text return the statements that the other methods, or the caller, execute.
 type Mirroring interface {
-	// Attributes returns the query for a table's attributes: the fields of each, in order.
+	// Attributes returns a query for a table's attributes. Each row has the fields of an Attribute.
 	Attributes(table string) (query string, args []any)
 	// Notes tell the user what must not happen while both tables exist.
 	Notes() []string
-	// NoPosition returns a condition for rows of the source whose By value is no position, but
-	// which the server would compare with positions, such as infinity. It returns "" if there are
-	// no such values.
+	// NoPosition returns a condition for rows of the source whose By value is no position, such as
+	// infinity, although the server can compare it with positions. It returns "" if By can have no
+	// such value.
 	NoPosition() string
 
 	// Tables creates the log, and the table for late rows if the target rolls.
@@ -174,7 +174,8 @@ type CutOver struct {
 	Point func(name string) error
 }
 
-// Finish does the cut-over in a transaction that holds the locks. names rename the tables.
+// Finish does the cut-over in a transaction that holds the locks. names has the statements that
+// rename the tables.
 func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	if err := c.Point("swap: locked"); err != nil {
 		return err
@@ -251,7 +252,7 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 }
 
 // SameEntry returns the condition that the rows of two aliases are equal in all columns of the log.
-// Because of IS TRUE, only key is looked up by an index: very many rows may have the same time.
+// IS TRUE prevents an index on other columns than key: very many rows may have the same time.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {
@@ -290,7 +291,7 @@ func (m *Mirror) LogValues(log string, prefixes ...string) string {
 	return "INSERT INTO " + log + " (" + m.List(m.Logged(), "") + ") VALUES " + strings.Join(rows, ", ")
 }
 
-// RenameStatements returns a transaction that drops the triggers and renames both tables.
+// RenameStatements returns statements that drop the triggers and rename both tables.
 func (m *Mirror) RenameStatements(sql Mirroring) ([]string, error) {
 	out, _ := sql.DropTriggers(m.Source.Name)
 	for _, r := range []struct {

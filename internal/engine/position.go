@@ -39,7 +39,7 @@ func (t *Table) ByKind(kindOf func(native string) ByKind) ByKind {
 // CountsTime reports whether the By column is an integer that counts ByUnit since 1970.
 func (t *Table) CountsTime() bool { return t.Epoch > 0 && t.Grid.Axis() == rolling.Time }
 
-// ByUnit is what an increment of one in an integer By column means, in units of a position.
+// ByUnit is by how much the position grows if an integer By column grows by one.
 func (t *Table) ByUnit() int64 {
 	if t.CountsTime() {
 		return max(t.Epoch.Microseconds(), 1)

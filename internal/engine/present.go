@@ -19,8 +19,8 @@ type Presenter interface {
 	// is the value of By or, with slices, the row's position.
 	NodeOf(h *Head, key int64) int
 	// Present returns the steps, if any are needed, that make the head present its nodes. It refuses
-	// to replace a table that has rows of its own, or whose nodes have another order. It may return
-	// ErrUnsupported.
+	// to replace a table that has rows of its own, or that lists its nodes in another order than h.
+	// It may return ErrUnsupported.
 	Present(ctx context.Context, h *Head) ([]HeadStep, error)
 	// Place returns which server and database this is. The address used doesn't matter.
 	Place(ctx context.Context) (Place, error)

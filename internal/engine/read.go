@@ -457,7 +457,7 @@ type Recipe struct {
 	// Value computes the aggregate from the merged parts, the first of which is $1. It keeps all
 	// digits that the server computes with.
 	Value string
-	// Tie is a condition on merged parts, or "". If it is true, the server's value may be another.
+	// Tie is a condition on merged parts, or "". If it is true, Value may differ from the server's.
 	Tie string
 	// Typed are expressions that have the types of the columns for the results of Merge; nil means
 	// that Parts have these types.
@@ -471,17 +471,17 @@ type Recipe struct {
 	// Integers: all Parts are integers; with Steps, the aggregate is an integer, too. If a part is of
 	// another type, the query runs whole.
 	Integers bool
-	// Group are expressions by which the pieces group in addition: the values of a DISTINCT aggregate.
-	// There are no Parts. Merge computes the aggregate, or what Value needs, from all groups; $1 is
-	// the first of Group.
+	// Group are the arguments of a DISTINCT aggregate: besides by the query's keys, the pieces group by
+	// these, and have no Parts. Merge computes the aggregate, or what Value needs, from all groups; $1
+	// is the first of Group.
 	Group []string
 	// Keyed: the aggregate is GROUPING, which depends only on the keys of groups with subtotals.
 	// There are no Parts: the arguments are keys, and $1 in the only Merge is the first of them.
 	Keyed bool
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool
-	// Alone: in an expression, Value may have other digits than on the server. Cut: the same if the
-	// server stores the groups' values, as for a sort, before it evaluates the expression.
+	// Alone: within an expression, the server may use other digits than Value has. Cut: it may do so
+	// if it stores the groups' values, as for a sort, before it evaluates the expression.
 	Alone, Cut bool
 }
 

@@ -15,8 +15,8 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Each passes every row to scan. It stops at scan's first error, and returns it unchanged. With
-// args, the placeholders are question marks: see Driver.Bind. Errors are classified.
+// Each passes every row to scan. It stops at scan's first error, and returns it unchanged; other
+// errors get their class. With args, the placeholders are question marks: see Driver.Bind.
 func Each(ctx context.Context, db Driver, x Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
 	if len(args) > 0 {
 		query = db.Bind(query)

@@ -27,7 +27,7 @@ type TableSampler interface {
 // Sampling limits a sample.
 type Sampling struct {
 	Share float64 // of the pages, at most; 1 is no limit
-	Rows  int64   // about as many at most
+	Rows  int64   // to read, at most, roughly
 }
 
 // A TableSample is what a server knows about the sampled table.
@@ -50,7 +50,7 @@ type SamplePart struct {
 	Rows, Pages int64
 }
 
-// SampleRanges reads at random places of a key. For each place, it reads about so many pages.
+// SampleRanges reads rows at random places of a key: roughly this many pages for each place.
 const (
 	rowsFrom = 2 // for a page's rows, which may begin in the middle of a page
 	probes   = 3 // to find the value of a column of the key
@@ -214,7 +214,7 @@ func between(t value.Type, from, to string, share float64) (string, bool) {
 		}
 		return text, err == nil && failed == nil
 	case t.Kind == value.Bytes || t.Logical == value.UUID:
-		// Compute with the first hexadecimal digits, and return the form of an existing value.
+		// Compute with the first hexadecimal digits; the others, and hyphens, stay as they are in from.
 		const digits = 12
 		first := func(s string) float64 {
 			n, _ := strconv.ParseUint((strings.ReplaceAll(s, "-", "") + strings.Repeat("0", digits))[:digits], 16, 64)

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Reading runs read, which passes batches to a function. It returns the error of fn unchanged. If
-// ctx ends, it returns ctx's error in place of read's.
+// Reading calls read with a function that passes each batch on to fn until ctx ends. It returns the
+// error of fn unchanged. If ctx has ended, it returns ctx's error in place of read's.
 func Reading(ctx context.Context, t *Table, fn func(*Batch) error, classify func(error) error, read func(fn func(*Batch) error) error) error {
 	var own error
 	err := read(func(b *Batch) error {

@@ -14,8 +14,8 @@ import (
 // session only. While a method runs, only ID may be called.
 //
 // Call Rollback after any error: some servers leave the transaction open. If ctx ends during a
-// call, the server first ends the connection. After that, as after ErrConnectionLost, the session
-// can only be closed.
+// call, the server ends the connection before the call returns. After that, as after
+// ErrConnectionLost, the session can only be closed.
 type Session struct {
 	db    Killer
 	words SessionWords
@@ -89,7 +89,7 @@ func OpenSession(ctx context.Context, db Killer, pool *sql.DB, w SessionWords, s
 // ID is the connection's id on the server, for Keeper.Kill; 0 for an embedded engine.
 func (s *Session) ID() int64 { return s.id }
 
-// Lost reports whether the connection broke, or was closed with an interrupted statement.
+// Lost reports whether the connection broke, or was closed because a statement was interrupted.
 func (s *Session) Lost() bool { return s.conn == nil }
 
 // discard closes the connection: with changed settings, it must not return to the pool.

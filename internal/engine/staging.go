@@ -44,7 +44,7 @@ type StageOptions struct {
 	Columns []Column
 	// Skip keeps the first of several rows with the same key. It makes the load slower.
 	Skip bool
-	// Bare omits indexes that are not unique: the table never becomes a period.
+	// Bare omits indexes that are not unique, for a table that never becomes a period.
 	Bare bool
 	Storage
 }
@@ -53,8 +53,8 @@ type StageOptions struct {
 type Stager interface {
 	Keeper
 	// Stage creates the standalone table for a period of t, and opens a connection to fill it. It
-	// returns ErrUnsupported if the server assigns values to a column, because each standalone table
-	// would count from the start.
+	// returns ErrUnsupported if the server would assign values to a column that o.Columns lacks: each
+	// standalone table would count from the start.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
 }
 

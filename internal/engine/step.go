@@ -98,8 +98,8 @@ type (
 		Part  rolling.Partition
 		Into  string
 	}
-	// Attach makes the table From a partition, which may fill a gap. The caller must have checked the
-	// partition's bounds.
+	// Attach makes the table From a partition, which may fill a gap. The caller must have checked that
+	// all rows of From lie within the partition's bounds.
 	Attach struct {
 		Table *Table
 		Have  []rolling.Partition
@@ -132,7 +132,7 @@ type (
 		Sum   Checksum
 	}
 	// Divide replaces a partition by the partitions New. The server copies its rows into them under
-	// the table's lock. The rest of its range is removed or, if it has got other rows meanwhile,
+	// the table's lock. What New leaves of its range is removed or, if other rows have arrived in it,
 	// becomes a partition called RestName. Columns are those that can be written to.
 	Divide struct {
 		Table   *Table

@@ -19,8 +19,8 @@ type TempTable struct {
 	Insert func(ctx context.Context, rows []byte) error
 }
 
-// Append appends a row, in which nil is NULL, and a comma to rows for Insert. Several goroutines
-// may call it at the same time, each with its own rows.
+// Append appends a row, in which nil is NULL, and a comma to the rows for Insert. Several
+// goroutines may call it at the same time, each with its own rows.
 func (t *TempTable) Append(rows []byte, values [][]byte) ([]byte, error) {
 	if len(values) != len(t.Literals) {
 		return rows, fmt.Errorf("a row of %s has %d values, and not %d", t.Name, len(values), len(t.Literals))

@@ -50,7 +50,7 @@ func (c TriggerChange) What(of string) string {
 // here, or none of them if wanted is false. have is SumWords.HaveTriggers.
 func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) string, table string, triggers []Trigger, wanted bool) (TriggerChange, error) {
 	if wanted {
-		// Usually all triggers are right, and no unused name is needed.
+		// Usually all triggers are right. Else an unused name is needed, and so all existing names.
 		out, _, err := changes(ctx, db, have(table), triggers, wanted)
 		if err != nil || out.Missing+out.Old == 0 {
 			return out, err

@@ -40,7 +40,7 @@ func (w *Watch) Begin(ctx context.Context) error {
 	return nil
 }
 
-// End reports whether the operation since Begin was interrupted, or should have been.
+// End ends the operation since Begin, and reports whether ctx has ended during the operation.
 func (w *Watch) End() (interrupted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

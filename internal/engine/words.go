@@ -102,8 +102,8 @@ type SumWords interface {
 	// IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
 	// OnKey continues an INSERT: the assignments that follow it change an existing row with the same
-	// key. Sent is the value that the INSERT has for a column. No assignment may read a column changed
-	// before.
+	// key. Sent is the value that the INSERT has for a column. No assignment may read a column that an
+	// earlier assignment changes.
 	OnKey(key []string) string
 	Sent(column string) string
 	// Temporary is a table of one connection, if possible unlogged. Body has its columns and key.
@@ -129,7 +129,7 @@ type NoteRow struct {
 	Name string // the prefix of the triggers' names
 	Into string // the quoted table with its columns
 	// Values returns expressions, given an expression for a value of t's By column. The trigger adds
-	// the writer, if possible the transaction.
+	// a value that stands for the writer: its transaction, if possible.
 	Values func(by string) []string
 	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
 	// with concurrent transactions note all rows: one may become late before its commit.

@@ -17,7 +17,7 @@ import (
 
 // DB is an open null target.
 type DB struct {
-	engine.DB // that of a dry run, for the rest
+	engine.DB // that of a dry run, for methods that null doesn't define
 	rows      atomic.Int64
 
 	mu    sync.Mutex

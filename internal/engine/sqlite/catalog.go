@@ -145,8 +145,8 @@ func (db catalog) Settings(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// Describe implements engine.Keeper. For a rolling table, which is a view, it
-// describes the newest store. By is set only for a declared table.
+// Describe implements engine.Keeper. For a rolling table, which is a view, it describes the newest
+// period's table. By is set only for a declared table.
 func (db catalog) Describe(ctx context.Context, name string) (s *engine.Schema, err error) {
 	err = db.reading(ctx, func(conn *connection) (err error) {
 		s, err = db.describe(conn, name)

@@ -157,7 +157,7 @@ func (d dialect) createStore(t *engine.Table, name string) []string {
 	return d.createFree(t, name, func(index string) string { return index })
 }
 
-// createFree is createStore with a name for each index that free returns.
+// createFree is createStore with the names that free returns for the names of the indexes.
 func (d dialect) createFree(t *engine.Table, name string, free func(index string) string) []string {
 	out := []string{d.createTable(t, name)}
 	if t.Definition != nil {

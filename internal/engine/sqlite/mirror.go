@@ -26,7 +26,7 @@ WHERE m.type = 'table' AND (m.name = ?1 OR lower(f."table") = lower(?1)) GROUP B
 UNION ALL SELECT 'stay', 'trigger ' || name, 'drop it, and create it again afterwards', '' FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?1) AND name NOT LIKE '%rowmill%'`, []any{table}
 }
 
-// NoPosition implements engine.Mirroring: it finds values that aren't an instant's one spelling.
+// NoPosition implements engine.Mirroring: it finds what isn't a time as router.spelt writes it.
 func (m mirror) NoPosition() string {
 	if m.Table.Epoch != 0 {
 		return ""

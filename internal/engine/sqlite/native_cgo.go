@@ -71,8 +71,7 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 		switch (*p++) {
 		case 'i': memcpy(&n, p, 8); p += 8; rc = sqlite3_bind_int64(stmt, i, n); break;
 		case 'f': memcpy(&f, p, 8); p += 8; rc = sqlite3_bind_double(stmt, i, f); break;
-		// SQLite doesn't copy the text, which stays valid until the bindings are
-		// cleared.
+		// SQLite doesn't copy the text, which stays valid until the bindings are cleared.
 		case 't': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_text(stmt, i, (const char *)p, len, 0); p += len; break;
 		case 'b': memcpy(&len, p, 4); p += 4; rc = sqlite3_bind_blob(stmt, i, p, len, 0); p += len; break;
 		default: rc = sqlite3_bind_null(stmt, i);
@@ -105,8 +104,7 @@ static long long rowmill_run(void *db, void *stmt, const unsigned char *p, int v
 	return rc == DONE ? n : -rc;
 }
 
-// rowmill_stop is called while a statement runs; a result other than 0 interrupts
-// it.
+// rowmill_stop is called while a statement runs; a result other than 0 interrupts it.
 static int rowmill_stop(void *flag) { return __atomic_load_n((int *)flag, __ATOMIC_RELAXED); }
 
 // STOP_OPS is the number of SQLite virtual machine operations, of some 10 ns each, between two

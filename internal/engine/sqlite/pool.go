@@ -103,8 +103,8 @@ func (c *pooled) Close() error {
 	return err
 }
 
-// trimming is true while a timer runs that returns the memory of closed connections after
-// trimPause, when few connections are still being closed.
+// trimming is true while a timer runs. After trimPause, when most unused connections are closed,
+// the timer returns their memory to the system.
 var trimming atomic.Bool
 
 const trimPause = 3 * time.Second

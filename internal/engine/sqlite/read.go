@@ -173,8 +173,9 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 const snapshotTries = 20
 
 // OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read.
-// Another connection tells whether anything was committed while the sessions began. If so in each
-// try, a lock on the file prevents it. Tables need no locks: the snapshot has their definitions.
+// Another connection tells whether anything was committed while the sessions began. If there was a
+// commit in each try, they begin under a lock on the file, if permitted. Tables need no locks: the
+// snapshot has their definitions.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error

@@ -39,8 +39,8 @@ func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOp
 	})
 }
 
-// statements returns the statements that create the table, with the indexes needed to skip rows;
-// or, if table is false, those that create the other indexes later.
+// statements returns the statements that create the table, and its unique indexes if rows may be
+// skipped. If table is false, it returns those that create the other indexes later.
 func (s *staging) statements(table bool) (out []string) {
 	for i, q := range s.db.Words().CreateTemplate(s.t, s.o.Name, s.o.Storage) {
 		early := i == 0 || s.o.Skip && strings.HasPrefix(strings.ToUpper(q), "CREATE UNIQUE")
