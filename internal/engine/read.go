@@ -212,8 +212,8 @@ const (
 	ClassBytes
 	// ClassTime: dates, times and durations, whose texts have a fixed form and are ordered as bytes.
 	ClassTime
-	// ClassText: values that only the server can compare, such as texts with a collation. A column of
-	// the same type holds the values exactly.
+	// ClassText: values that only the server can compare, such as texts with a collation. A temporary
+	// table's column of the same type holds the values exactly.
 	ClassText
 )
 
@@ -221,7 +221,7 @@ const (
 type QueryPlan struct {
 	// Tables are the tables that are read, in the server's order; nil if the plan names none.
 	Tables []PlannedTable
-	// ByRelation: Tables has every partition that is read, by a name that no other table has.
+	// ByRelation: the Parts in Tables are all partitions read, by names that no other table has.
 	ByRelation bool
 	// Parallel is the number of processes that the server uses for the query, at least 1.
 	Parallel int
@@ -468,15 +468,15 @@ type Recipe struct {
 	Final FinalStep
 	// Zero: the aggregate of no rows is 0, not NULL.
 	Zero bool
-	// Integers: all Parts are integers; with Steps, the aggregate is an integer, too. If a part is of
-	// another type, the query runs whole.
+	// Integers: all Parts are integers; with Steps, the aggregate is an integer, too. If a piece gives
+	// another type for a part, the query runs whole.
 	Integers bool
-	// Group are the arguments of a DISTINCT aggregate: besides by the query's keys, the pieces group by
-	// these, and have no Parts. Merge computes the aggregate, or what Value needs, from all groups; $1
-	// is the first of Group.
+	// Group are the arguments of a DISTINCT aggregate: the pieces group by them in addition to the
+	// query's keys, and compute no Parts. Merge computes the aggregate, or what Value needs, from all
+	// groups; $1 is the first of Group.
 	Group []string
-	// Keyed: the aggregate is GROUPING, which depends only on the keys of groups with subtotals.
-	// There are no Parts: the arguments are keys, and $1 in the only Merge is the first of them.
+	// Keyed: the aggregate is GROUPING, which depends only on the keys of groups with subtotals. It
+	// needs no Parts: its arguments are keys, and $1 in the only Merge is the first argument.
 	Keyed bool
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool

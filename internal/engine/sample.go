@@ -41,7 +41,7 @@ type TableSample struct {
 // ColumnStatistics are what the server's statistics say of a column.
 type ColumnStatistics struct {
 	Distinct float64   // the number of different values; 0 is unknown
-	Heavy    []float64 // the shares of the rows that have the most frequent values, without the values
+	Heavy    []float64 // for each of the most frequent values, the share of the rows that have it
 }
 
 // A SamplePart is a table or a partition that stores its rows in the order of a key.

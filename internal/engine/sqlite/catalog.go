@@ -67,8 +67,8 @@ func exists(conn *connection, t *engine.Table) (bool, error) {
 	if found, err := has(conn, dialect{}.exists(t)); found || err != nil {
 		return found, err
 	}
-	// Without its view, a rolling table exists if a period's table does. Other rows of
-	// rowmill_periods are left from tables that their owner dropped.
+	// Without its view, a rolling table exists if a period's table does. Rows of rowmill_periods
+	// without a table are left from rolling tables that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return false, nil
@@ -257,7 +257,7 @@ func (d describer) columns(s *engine.Schema, of string) error {
 	err := each(d.conn, "SELECT name, type, \"notnull\", dflt_value, pk, hidden FROM pragma_table_xinfo(?)", []driver.Value{of}, func(row []driver.Value) error {
 		c := engine.SchemaColumn{Name: text(row[0]), Native: text(row[1]), Null: row[2] == int64(0), Type: typeOf(text(row[1])), Default: text(row[3])}
 		switch row[5] {
-		case int64(1): // of a virtual table
+		case int64(1): // a hidden column of a virtual table
 			return nil
 		case int64(2), int64(3):
 			c.Generated = true
@@ -330,7 +330,7 @@ func (d describer) options(s *engine.Schema, of string) error {
 	return each(d.conn, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND wr = 1 AND name = ?", []driver.Value{of}, func([]driver.Value) error {
 		s.Options["without rowid"] = "yes"
 		for _, name := range s.PrimaryKey {
-			s.Column(name).Null = false // here PRIMARY KEY implies NOT NULL
+			s.Column(name).Null = false // WITHOUT ROWID, PRIMARY KEY implies NOT NULL
 		}
 		return nil
 	})

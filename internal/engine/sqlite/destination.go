@@ -47,8 +47,8 @@ const (
 	// context is noticed between two calls.
 	rowsPerCall  = 256
 	bytesPerCall = 1 << 20
-	// rowsPerText is the maximum number of rows of an INSERT with literals. SQLite
-	// limits the length of a statement to 1 GB; only available memory limits parsing.
+	// rowsPerText is the maximum number of rows of an INSERT with literals. SQLite itself limits only
+	// the length of the statement, to 1 GB.
 	rowsPerText = 1000
 	// mostStored limits the prepared statements of a destination: one of some 10 KB for each period
 	// with inserted rows.

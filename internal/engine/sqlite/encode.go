@@ -87,7 +87,7 @@ func appendLiteral(dst []byte, v *engine.Vector, row int) []byte {
 	case v.Type == engine.Binary:
 		return append(hex.AppendEncode(append(dst, "X'"...), v.Value(row)), '\'')
 	case v.Type == engine.Float32:
-		// As a double: every method stores the same value.
+		// With the digits of a double: so every insert method stores the same value.
 		return strconv.AppendFloat(dst, v.Floats[row], 'g', -1, 64)
 	case v.Type == engine.Time:
 		dst = append(dst, '\'')

@@ -20,8 +20,8 @@ import (
 
 // Lead implements engine.Keeper. It locks a file beside the database, PATH-rowmill-NAME.lock, with
 // a lock of the operating system, which ends with the process. Release keeps the file, except if
-// the lock is for loading a source or publishing a period: the number of these is unlimited. On a
-// network file system the lock is as reliable as that system's locks.
+// the lock is for loading a source or publishing a period: there may be any number of such locks.
+// On a network file system the lock is as reliable as that system's locks.
 func (db *database) Lead(ctx context.Context, name string) (engine.Lease, error) {
 	path, err := lockPath(db.path, name)
 	if err != nil {

@@ -90,7 +90,7 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.P
 	}
 	var parts []rolling.Partition
 	for _, p := range m.Target.Periods {
-		// Unusual values may sort anywhere, so then all periods are searched.
+		// If low and high are no range, By has values that may sort anywhere: all periods are searched.
 		if !low.Valid || !high.Valid || low.Int64 > high.Int64 || p.Overlaps(rolling.Period{From: low.Int64, To: high.Int64 + 1}) {
 			parts = append(parts, p)
 		}

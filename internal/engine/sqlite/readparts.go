@@ -119,7 +119,7 @@ func (db *reader) TableParts(ctx context.Context, s *engine.Session, database, t
 	return t, nil
 }
 
-// storeTexts returns the statements that create tables, by their names.
+// storeTexts returns the statements that created the named tables, by the tables' names.
 func storeTexts(ctx context.Context, s *engine.Session, names []string) (map[string]string, error) {
 	texts := map[string]string{}
 	if len(names) == 0 {
@@ -139,7 +139,7 @@ func columnsText(create string) string {
 	return columns
 }
 
-// viewHead matches a rolling table's view before its first SELECT.
+// viewHead matches the text of a rolling table's view before its first SELECT.
 var viewHead = regexp.MustCompile(`^(?i:CREATE VIEW) ("(?:[^"]|"")+"|\w+) (?i:AS)( /\*[^*]*\*/)?$`)
 
 // journalRefusal returns why several sessions can't read a file's tables; "" if they can. Without a
@@ -155,7 +155,7 @@ func journalRefusal(ctx context.Context, s *engine.Session) (why string, err err
 	return why, err
 }
 
-// storesOf fills in the partitions, which are periods, and returns their tables.
+// storesOf fills in t.Parts, which are the periods, and returns the periods' tables.
 func storesOf(ctx context.Context, s *engine.Session, t *engine.TableParts) (stores []string, err error) {
 	err = s.Text(ctx, "SELECT name FROM rowmill_periods WHERE table_name = "+quoteText(t.Name)+" ORDER BY lower", nil, func(v [][]byte) error {
 		stores = append(stores, t.Name+"_"+string(v[0]))

@@ -10,7 +10,7 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Sizes of rows in bytes, where nothing says how many there are: the least, and a usual one.
+// The least and a usual size of a row, in bytes: they limit or estimate an unknown number of rows.
 const (
 	leastRowBytes = 5
 	usualRowBytes = 40

@@ -230,7 +230,7 @@ func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]en
 	return out, nil
 }
 
-// add adds the size of a b-tree, and of the rows that it holds.
+// add adds the size of a b-tree to size. If the tree has rows, it sets their estimated number.
 func (t *treeFile) add(size *engine.PeriodSize, r root) error {
 	if !r.table {
 		pages, err := t.pages(r.page, maxDepth)

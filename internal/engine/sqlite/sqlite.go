@@ -74,7 +74,7 @@ type database struct {
 // defaultCache is SQLite's own default page cache: 2000 KiB.
 const defaultCache = 2000 << 10
 
-// busyTimeout is how long, in milliseconds, a statement waits for another process's lock on the file.
+// busyTimeout is how long, in milliseconds, a statement waits for a lock of another process.
 const busyTimeout = 10000
 
 // Open opens the target's file, or creates it.

@@ -43,8 +43,8 @@ func typeOf(native string) value.Type {
 	return t
 }
 
-// intBits are the widths of integers on servers that keep to them. INT and INTEGER have
-// 64 bits, as in the engine.
+// intBits are the widths of integer types on servers that enforce them. INT and INTEGER have 64
+// bits, as in SQLite.
 var intBits = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumint": 24, "int4": 32, "bigint": 64, "int8": 64, "int": 64, "integer": 64}
 
 var logical = map[string]value.Logical{

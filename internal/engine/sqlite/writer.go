@@ -80,7 +80,7 @@ func (w *writer) Write(ctx context.Context, b *engine.Batch) (engine.Ack, error)
 	return ackOf(n, b.Rows(), w.table), nil
 }
 
-// ackOf returns the acknowledgement of n of the rows sent.
+// ackOf returns the acknowledgement if n of the sent rows were inserted.
 func ackOf(n int64, sent int, t *engine.Table) engine.Ack {
 	ack := engine.Ack{Rows: n}
 	if t.Ignore {
