@@ -124,7 +124,7 @@ type ClusterNode interface {
 // A CrowdedError says that new periods would split a partition with so many rows that inserts would
 // have to wait for long while the rows are copied.
 type CrowdedError struct {
-	// Part is the crowded partition. Rows is the range of its rows' positions, if it was read.
+	// Part is the partition. Rows is its rows' range: empty if unknown, or if no row is on the grid.
 	Part rolling.Partition
 	Rows rolling.Period
 	Most int // the most rows that may be copied

@@ -252,7 +252,7 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 }
 
 // SameEntry returns the condition that the rows of two aliases are equal in all columns of the log.
-// IS TRUE prevents an index on other columns than key: very many rows may have the same time.
+// IS TRUE prevents the use of an index on the other columns: many rows may have the same time.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {
