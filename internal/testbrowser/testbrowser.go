@@ -53,8 +53,8 @@ func Start(t *testing.T) *Browser {
 	return &Browser{ctx}
 }
 
-// find returns the path of a browser. Chromium without a user interface needs less than half of the
-// CPU time.
+// find returns the path of a browser, preferably of Chromium without a user interface, which needs
+// less than half of the CPU time.
 func find(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// classic returns a table like the insert benchmark's, with the first of its three secondary
-// indexes: as many as indexes says.
+// classic returns a table like the insert benchmark's. Of that table's three secondary indexes, it
+// has as many as indexes says.
 func classic(name string, indexes int) *engine.Table {
 	all := []engine.Index{
 		{Name: name + "_market", Columns: []string{"price", "customer"}}, {Name: name + "_register", Columns: []string{"register", "price", "customer"}},

@@ -25,15 +25,15 @@ func (lo *loading) compared(t *engine.Table, b *engine.Batch) map[int]engine.Com
 	return out
 }
 
-// compare checks that rows are found by their keys, including the transaction's own rows, and that
-// the first value that differs is found in each column.
+// compare checks that Compare finds rows by their keys, including the transaction's own rows, and
+// the first column whose value differs.
 func (s loaders) compare(t *testing.T) {
 	lo := s.loading(t)
 	table := *lo.rolls
 	table.PrimaryKey = []string{"id", "ts"}
 	lo.begin()
 	var ids []int64
-	for i := range int64(1200) { // more than a statement has
+	for i := range int64(1200) { // more rows than one statement compares
 		ids = append(ids, i)
 	}
 	lo.insert(&table, lo.readings(ids[:1100]...))
@@ -75,7 +75,7 @@ func (s loaders) compare(t *testing.T) {
 		}
 		none.Columns[c] = values.Columns[c]
 	}
-	other := lo.batch(lo.parts[1], 1, 51) // row 0 has the values of another
+	other := lo.batch(lo.parts[1], 1, 51) // row 0 has the values of row 1
 	other.Columns[0], other.Columns[1] = values.Columns[0], values.Columns[1]
 	if got := lo.compared(&table, other)[0]; got.Column < 2 {
 		t.Errorf("with the values of another row: %+v", got)

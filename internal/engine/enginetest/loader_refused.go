@@ -77,7 +77,7 @@ func (s loaders) ignoreRefused(t *testing.T) {
 		table, some, skips := *r.of, *lo.notes, *lo.rolls
 		table.Ignore, some.Ignore, skips.Ignore = true, true, true
 		lo.begin()
-		lo.refuse(&table, r.rows) // the first
+		lo.refuse(&table, r.rows) // as the transaction's first Insert
 		lo.insertSome(&some, lo.entries("there", fmt.Sprint("x", i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})
 		lo.refuse(&table, r.rows)
 		lo.insertSome(&skips, lo.readings(7, int64(100+i)), 0, 2, engine.Ack{Rows: 1, Skipped: 1})

@@ -148,10 +148,10 @@ func (s loaders) updating(t *testing.T) {
 	lo.reset()
 }
 
-// updateRefused checks that after a refusal, none of the rows is inserted or updated, and
+// updateRefused checks that after a refusal, no row of the batch is inserted or updated, and
 // that the transaction continues.
 func (s loaders) updateRefused(t *testing.T) {
-	lo := s.there(t) // reading 7
+	lo := s.there(t) // readings has row 7
 	table := lo.updates()
 	for _, more := range []bool{false, true} {
 		lo.begin()

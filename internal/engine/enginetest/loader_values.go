@@ -126,7 +126,7 @@ func (s loaders) loadZeroBytes(t *testing.T) {
 	lo.rows(0, 2)
 }
 
-// loadBinary loads binary values with every byte, empty ones, and in any order.
+// loadBinary checks that binary values are stored unchanged: every byte, no byte, quotes.
 func (s loaders) loadBinary(t *testing.T) {
 	lo := s.loading(t)
 	every := make([]byte, 256)

@@ -134,7 +134,7 @@ func (s keepers) blocked(t *testing.T) {
 	k.wantParts(t, k.without(k.parts, 0))
 }
 
-// running checks that the number of statements is possible.
+// running checks that Running counts a plausible number of statements on an idle server.
 func (s keepers) running(t *testing.T) {
 	n, err := s.open(t).Running(within(t))
 	Must(t, err)

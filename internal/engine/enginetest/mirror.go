@@ -77,7 +77,7 @@ func (s keepers) mirror(t *testing.T) {
 	replay(7, engine.Predicate{})
 	want(t, "rows of the target", k.of(t, "kept_new").Rows, 120)
 	equal()
-	// A row changes, moves to another period, is deleted, and lies outside of every period.
+	// Four rows: one changes, one moves to another period, one is deleted, one leaves all periods.
 	id := func(i, row int) string { return fmt.Sprint(k.at(k.parts[i], row) / 1000) }
 	at := func(i, row int) string { return k.Words().Literal(&table, k.at(k.parts[i], row)) }
 	k.exec(t, db.SQL(), "UPDATE kept SET n = -1 WHERE id = "+id(0, 3))
@@ -136,7 +136,7 @@ func (s keepers) mirror(t *testing.T) {
 
 	parts, err := db.Catalog().Partitions(within(t), &table)
 	Must(t, err)
-	// Back: no trigger sees the changes of a view over periods.
+	// Back to a plain table, unless the rolling one is a view: no trigger sees the changes of a view.
 	m.Source, m.Target, m.Aside = engine.MirrorSide{Name: "kept", Key: key, Rolls: true, Periods: parts}, engine.MirrorSide{Name: "kept_old", Key: key}, "kept_new"
 	sql = db.Mirroring(&m)
 	if db.Capabilities().PeriodTables {
@@ -153,8 +153,8 @@ func (s keepers) mirror(t *testing.T) {
 	unhook("kept_new")
 }
 
-// keys: the text of each key column leads back to its row, rows are copied with
-// their values, and a row whose key exists is kept or refused.
+// keys checks that a row is found by the text of each of its values, that rows are copied with
+// their values, and that a row whose key exists is kept or refused, as requested.
 func (s keepers) keys(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "kept", "sequence", 1)

@@ -164,8 +164,8 @@ func (s keepers) replace(t *testing.T) {
 				if !c.keepName {
 					name += "x"
 				}
-				// Twice, because the names must be available again. One case shows that, except in the nightly
-				// run.
+				// The second round checks that the first has freed the names. One case is enough for that,
+				// except in the nightly run.
 				rounds := 2
 				if i > 0 && os.Getenv(nightly) == "" {
 					rounds = 1
@@ -274,7 +274,7 @@ type Interrupter struct {
 	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
 	// ends that, and reports whether the step has had a message n.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
-	// Late also inserts a row between the two attempts, and Added adds a column first.
+	// Late also inserts a row between the two attempts. Added adds a column before the step.
 	Late, Added bool
 	// Every also runs the steps that not every engine may repeat.
 	Every bool
@@ -293,8 +293,8 @@ var breakable = []struct {
 	// periods and the other tables, with their rows, that there must be after the step.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
-	// If this step is broken off after some of its rendered statements, nothing tells whether the rows
-	// have been exchanged: here old and new rows are the same.
+	// Only the test interrupted breaks off this step, between its rendered statements. Nothing tells
+	// then whether the tables were exchanged: so both have the same rows.
 	{"Rebuild", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.fill(t, "with_it", k.parts[1:2])
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
@@ -359,7 +359,7 @@ var breakable = []struct {
 	}},
 }
 
-// each prepares each step on a table of an empty database of its own.
+// each calls test for each step but Rebuild, with its index and an empty database of its own.
 func (i Interrupter) each(t *testing.T, test func(t *testing.T, db engine.Keeper, n int)) {
 	for n, c := range breakable {
 		if n > 0 && (n < 8 || i.Every) {
@@ -411,9 +411,9 @@ func (k *kept) ids(t testing.TB, from string) (out string) {
 	return fmt.Sprintf("%d rows, %d", n.Int64, sum.Int64)
 }
 
-// interrupted breaks the connection after any number of the statements that Render returns, as if a
-// person had run them. Outside of the nightly run, it omits MySQL, whose statements
-// TestTrapBrokenOff breaks off.
+// interrupted runs the first n of the statements that Render returns, for each n, as a person
+// would, and then loses the connection. Outside of the nightly run, it omits MySQL, whose
+// statements TestTrapBrokenOff breaks off.
 func (s keepers) interrupted(t *testing.T) {
 	if stoodFor(s.open(t)) {
 		t.Skip("in the nightly run only")

@@ -262,7 +262,7 @@ func (s suite) findAllocations(t *testing.T) {
 		for range 10 {
 			ask()
 		}
-		// Less than one per call of ask may be from another goroutine.
+		// A fraction of an allocation per call of ask may be from another goroutine.
 		if n := testing.AllocsPerRun(50, ask); n >= 1 {
 			t.Errorf("%v allocations for 3 finds", n)
 		}

@@ -18,7 +18,7 @@ type partsCase struct {
 	// rows are the values of each row, selected from a recursive table n (i).
 	rows      string
 	parts, by []string
-	refusal   string // the beginning
+	refusal   string // the beginning of TableParts.Refusal
 	period    bool
 }
 

@@ -54,7 +54,7 @@ func PurchasesBatch(text string) *engine.Batch {
 // Noon is the position of an instant in 2026.
 const Noon = int64(1795197600e6)
 
-// Roll makes the table roll by a column, which its primary key then has.
+// Roll makes the table roll by a column, which its primary key then includes.
 func Roll(t testing.TB, table *engine.Table, every, by string) *engine.Table {
 	t.Helper()
 	table.Grid, table.By = grid(t, every), by

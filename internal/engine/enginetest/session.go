@@ -30,7 +30,7 @@ func session(t testing.TB, db engine.Keeper) *engine.Session {
 	return s
 }
 
-// run runs a statement that must affect a number of rows; -1 is any.
+// run runs a statement that must affect so many rows; -1 allows any number.
 func run(t testing.TB, s *engine.Session, affected int64, query string, args ...any) {
 	t.Helper()
 	n, err := s.Exec(within(t), query, args...)

@@ -138,14 +138,14 @@ func (s stagers) becomes(t *testing.T) {
 		}
 
 		compare := []int{4}
-		if kind == "time" { // the kind of column By makes no difference to the ways
+		if kind == "time" { // for these two ways, one kind of column By is enough
 			compare = []int{0, 1, 3, 4}
-			// In a gap.
+			// The staged table becomes a period in a gap.
 			b.step(t, engine.Detach{Table: b.Table, Have: b.parts, Part: b.parts[1], Into: "gone"})
 			fill(b.parts[1])
 			b.step(t, engine.Attach{Table: b.Table, Have: b.without(b.parts, 1), Part: b.parts[1], From: staged})
 			b.wantParts(t, b.parts)
-			// Instead of an empty period.
+			// It replaces an empty period.
 			for _, i := range []int{0, 3} {
 				fill(b.parts[i])
 				r := b.merge(t, i, 1, b.parts[i].Name, staged)
@@ -155,7 +155,7 @@ func (s stagers) becomes(t *testing.T) {
 				b.step(t, engine.DropTables{Names: r.Out})
 			}
 		}
-		// After the last one.
+		// The staged table becomes the period after the last one.
 		fill(after)
 		b.step(t, engine.Attach{Table: b.Table, Have: b.parts, Part: after, From: staged})
 		b.parts = append(b.parts, after)
@@ -350,7 +350,7 @@ func (s stagers) values(t *testing.T) {
 	}
 	add(engine.Column{Name: "small", Type: engine.Int32}, -32768, 32767, 0)
 	add(engine.Column{Name: "large", Type: engine.Int64}, -1<<63, 1<<63-1, 0)
-	add(engine.Column{Name: "counted", Type: engine.Int64}, 17, -17) // in a decimal
+	add(engine.Column{Name: "counted", Type: engine.Int64}, 17, -17) // the column is a decimal
 	add(engine.Column{Name: "price", Type: engine.Decimal, Size: 12, Scale: 4}, "12345678.1234", "-0.5", "007.10", "-0", "+1")
 	add(engine.Column{Name: "single", Type: engine.Float32}, 0.1, -1e30, 1.1754944e-38, 0.0)
 	add(engine.Column{Name: "value", Type: engine.Float64}, 0.1, -1e300, 5e-324, 1e21, 123456789.125, 0.0)
@@ -620,7 +620,7 @@ func (s stagers) merges(t *testing.T) {
 	k, o, b := s.keyed(t, db, "b", "a", "d", "f")
 	o.Bare = true
 	fill(t, db, k.Table, o, b)
-	// Where indexes aren't built sorted afterwards, they are there from the beginning.
+	// Engines that don't build indexes sorted at the end have them from the beginning.
 	kept := db.Info().Engine == "sqlite" || strings.EqualFold(db.Info().Storage, "rocksdb")
 	if has := k.schema(t, staged); len(has.PrimaryKey) != 2 || !kept && len(has.Indexes) > 0 {
 		t.Errorf("a bare table has the primary key %v and the indexes %v", has.PrimaryKey, has.Indexes)
@@ -647,7 +647,7 @@ func (s stagers) merges(t *testing.T) {
 		Must(t, err)
 		want(t, what, n, rows)
 	}
-	same := int64(3) // a, d, f
+	same := int64(3) // a, d, f; for PostgreSQL, D is another key than d
 	if db.Info().Engine == "postgres" {
 		same--
 	}

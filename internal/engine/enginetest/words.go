@@ -274,7 +274,7 @@ func (s keepers) rowHash(t *testing.T) {
 		k.exec(t, db.SQL(), "UPDATE one SET "+c.set+" WHERE id = 1")
 		got := k.of(t, one)
 		for _, hash := range []string{got.Hash, got.Match} {
-			if before := seen[hash]; before != "" && before != c.set { // both may be the same
+			if before := seen[hash]; before != "" && before != c.set { // Hash and Match may be equal
 				t.Errorf("%s has the checksum of: %s", c.set, before)
 			}
 			seen[hash] = c.set
@@ -282,7 +282,7 @@ func (s keepers) rowHash(t *testing.T) {
 		k.exec(t, db.SQL(), fmt.Sprintf("UPDATE one SET %s WHERE id = %d", c.undo, id))
 		want(t, c.set+", and back: the checksum", k.of(t, one), whole)
 	}
-	// The values of two columns are exchanged; a row is duplicated.
+	// One more row changes the checksum.
 	k.exec(t, db.SQL(), "DELETE FROM other WHERE id < 5")
 	k.exec(t, db.SQL(), "DELETE FROM one WHERE id < 5")
 	want(t, "one row each", k.of(t, one), k.of(t, other))

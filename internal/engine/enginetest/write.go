@@ -482,7 +482,7 @@ func (s suite) writersAndPartitions(t *testing.T) {
 		if t.Failed() {
 			return
 		}
-		if err := roll(); err != nil { // by now one can be dropped
+		if err := roll(); err != nil { // by now, a partition can be dropped
 			t.Fatal(err)
 		}
 		wantPartitions(t, db, table, parts)

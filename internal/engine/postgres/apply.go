@@ -141,7 +141,7 @@ type statementError struct {
 func (e *statementError) Error() string { return engine.FirstWords(e.statement) + ": " + e.err.Error() }
 func (e *statementError) Unwrap() error { return e.err }
 
-// change makes one attempt at a step that can be resumed; false means that it can't be.
+// change makes one attempt at a step that can be resumed. It returns false for any other step.
 func (c *changer) change(ctx context.Context, s engine.Step) bool {
 	what := ""
 	switch s := s.(type) {
@@ -219,8 +219,8 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches the partition child by statement, a DETACH ... CONCURRENTLY; or it finishes a
-// detach of child that was interrupted. A detach hides the rows of child until it is finished.
+// setFree detaches child by statement, a DETACH ... CONCURRENTLY, or finishes an interrupted detach
+// of it. An unfinished detach hides child's rows, so setFree first waits for open transactions.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
@@ -310,9 +310,9 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 // proven begins a transaction that locks the old partitions against writers, and checks the proofs
 // of their rows. Other sessions may still read, and write to other partitions.
 //
-// A client that waits for one of these locks is about to write. It also holds a lock on the table,
-// which the change requests next: a deadlock. exclusiveWait is shorter than deadlock_timeout, after
-// which the server might end the client's transaction.
+// If a client already waits to write to one of them, proven fails with engine.ErrWritten: the
+// client also holds a lock on the table, which the change must lock next. The change waits for that
+// no longer than exclusiveWait: after deadlock_timeout, the server might end the other transaction.
 func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
 	if s.Proofs == nil {
 		return

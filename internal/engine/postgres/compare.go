@@ -28,7 +28,7 @@ func (l *loader) Compare(_ context.Context, t *engine.Table, cols []engine.Schem
 	c.Differ = func(i int) string {
 		as := "::text"
 		if cols[i].Kind == value.Decimal {
-			as = "" // as numbers: texts have the zeros that were written, such as 1.00
+			as = "" // as numbers: their texts may differ in the zeros at the end, as 1.0 and 1.00 do
 		}
 		return fmt.Sprintf("CAST(x.c%d AS %s)%s IS DISTINCT FROM %s%s", i, cols[i].Native, as, stored(i), as)
 	}

@@ -24,7 +24,7 @@ func copies(cols []engine.Column, s *engine.Schema) bool {
 		if c.Type != engine.Int32 && c.Type != engine.Int64 {
 			continue
 		}
-		// COPY would read an integer as a date or a boolean, too.
+		// An INSERT refuses an integer for a date or a boolean; COPY would accept it.
 		switch have.Kind {
 		case value.Int, value.Float, value.Decimal, value.Text:
 		default:

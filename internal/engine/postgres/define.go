@@ -50,7 +50,7 @@ UNION ALL SELECT 'index', 3001, replace(pg_get_indexdef(i.indexrelid, 0, true), 
 	FROM t JOIN pg_index i ON i.indrelid = t.oid WHERE NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
 ORDER BY 2, 3`
 
-// Estimate implements engine.Definer by Footprint, whose sizes are those of the files anyway.
+// Estimate implements engine.Definer by Footprint, which only reads the sizes of files.
 func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, error) {
 	return db.Footprint(ctx, table)
 }

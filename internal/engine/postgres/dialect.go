@@ -90,7 +90,7 @@ func (d dialect) Render(s engine.Step) ([]string, error) {
 		return d.changeAttach(s)
 	case engine.Replace:
 		return d.changeReplace(s)
-	case engine.Release: // its partitions are ordinary ones
+	case engine.Release: // nothing to do: its partitions are ordinary ones already
 		return nil, nil
 	case engine.Divide:
 		return d.divide(s)
@@ -168,7 +168,7 @@ func (d dialect) createTable(s engine.CreateTable) ([]string, error) {
 	}
 	if t.Definition != nil {
 		for _, ix := range t.Definition.Indexes {
-			name := "" // another table has the declared name, and may have an index of this name
+			name := "" // the server chooses it: only the declared table gets the declared names
 			if ix.Name != "" && t.Name == t.Definition.Name {
 				name = d.Quote(ix.Name)
 			}

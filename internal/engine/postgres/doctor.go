@@ -36,7 +36,7 @@ func alter(setting string) string {
 const (
 	busyRows        = 100      // inserted a second; with fewer, counters tell nothing
 	leastWAL        = 32 << 20 // bytes
-	walMinutes      = 10       // max_wal_size should take the writes of so many
+	walMinutes      = 10       // of writes, which should fit into max_wal_size
 	longTransaction = 300      // seconds
 	wornAge         = 0.9      // of autovacuum_freeze_max_age
 )

@@ -239,7 +239,7 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 		Value: "(CASE WHEN " + none + " THEN NULL WHEN ($3)::text IN ('NaN', 'Infinity') THEN 'NaN'::numeric WHEN $1 * $3 - $2 * $2 <= 0 THEN 0::numeric ELSE " + value + " END)",
 	}
 	if in := c.Inputs[0]; in.Class != engine.ClassInt && (in.Class != engine.ClassDecimal || in.Scale < 0) {
-		// A product has no more than 16,383 digits after the point.
+		// With more than 8000 digits after the point, squares may be inexact: they have at most 16,383.
 		r.Parts, r.Merge, r.Tie = append(r.Parts, "max(scale($1::numeric))"), append(r.Merge, "max($1)"), "$4 > 8000"
 	}
 	return r

@@ -19,7 +19,7 @@ import (
 
 var _ engine.Keeper = (*DB)(nil)
 
-// Number and lifetime of the pool's connections. A round of maintenance sends
+// Number and lifetime of a pool's idle connections. A round of maintenance sends
 // many queries and is followed by a pause.
 const (
 	poolIdle     = 4

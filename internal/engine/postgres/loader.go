@@ -120,7 +120,7 @@ const copyPause = 16
 
 // copy inserts rows by COPY. Without an error, done = false means that the rows must be sent as
 // statements: because of their types, because they are few, or because the server has refused one,
-// perhaps one to skip. The transaction then has none of the rows.
+// which may only be a duplicate to skip. The transaction then has none of the rows.
 func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.copyRows || e.noCopy {
 		return ack, false, nil

@@ -142,8 +142,8 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	if inside != "" {
 		insert += " AND " + inside
 	}
-	// A change may have entries for its old and its new row, in different batches. So the target
-	// may have a row that this batch doesn't name.
+	// The entries of a change, for its old and its new row, may be in different batches. So the target
+	// may still have a row with the new row's key, which no entry of this batch has deleted.
 	use = append(use, insert+fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.List(m.Target.Key, ""), m.List(m.Columns, ""), m.List(m.Columns, "EXCLUDED.")))
 	if inside != "" {
 		use = append(use, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",

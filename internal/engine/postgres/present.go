@@ -110,7 +110,7 @@ func (db presenter) Present(ctx context.Context, h *engine.Head) ([]engine.HeadS
 	columns := headColumns(h)
 	if statements, what := db.headStatements(h, links, columns, is); len(statements) > 0 {
 		steps = append(steps, engine.HeadStep{What: what, SQL: statements, Run: func(ctx context.Context) error {
-			is, err := db.presents(ctx, h, links) // since then, a table with rows may have been created
+			is, err := db.presents(ctx, h, links) // since the plan, a table with rows may have been created
 			if err != nil {
 				return err
 			}
@@ -169,7 +169,7 @@ func optionList(options [][2]string) string {
 
 // mapping returns the options of the account with which the head connects.
 func (l *link) mapping(password string) [][2]string {
-	if l.password == "" { // trusted, or authenticated by the socket; only a superuser may do that
+	if l.password == "" { // trusted, or authenticated by the socket: only a superuser may map an account so
 		return [][2]string{{"user", l.user}, {"password_required", "false"}}
 	}
 	return [][2]string{{"user", l.user}, {"password", password}}
@@ -266,8 +266,8 @@ func (db presenter) execSecret(ctx context.Context, password string, statements 
 }
 
 // presents returns the table of the head h, or nil if there is none. A table that isn't a head of
-// the same nodes is an error. Option "servers" is "current" if each partition has the declared
-// server.
+// the same nodes is an error. Option "servers" is "current" if each partition uses the foreign
+// server of its node.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {
@@ -361,7 +361,7 @@ func (db presenter) headStatements(h *engine.Head, links []link, columns []engin
 	table := quote(h.Table.Name)
 	if is != nil && is.Options["servers"] != "" {
 		same := min(len(is.Columns), len(columns))
-		typed := same // a declared type has several names, which only the server knows
+		typed := same // columns compared by type: not declared ones, as types have several names
 		if h.Schema == nil {
 			typed = 0
 		}

@@ -48,7 +48,7 @@ func text(ctx context.Context, conn any, query string, head func([]engine.Result
 		err = row(r.Values())
 	}
 	if err != nil {
-		stop() // else the rest would be read
+		stop() // otherwise, Close would read the rest of the result
 	}
 	tag, closed := r.Close()
 	if err == nil {

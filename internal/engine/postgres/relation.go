@@ -18,7 +18,7 @@ type relation struct {
 	exists bool
 	// table reports whether it is an ordinary or partitioned table.
 	table bool
-	// of is the table of which it is a partition, or ""; ours: of is the table asked about.
+	// of is the table of which it is a partition, or ""; ours: of the table asked about.
 	of   string
 	ours bool
 	// pending reports whether a concurrent detach of it was interrupted.
@@ -164,9 +164,9 @@ func (c *changer) quiet(ctx context.Context, tables ...string) {
 		"WHERE "+held+" AND l.pid IS DISTINCT FROM pg_backend_pid() AND a.backend_type IS DISTINCT FROM 'autovacuum worker'")
 }
 
-// seen waits until no transaction reads from a snapshot older than the CHECK of a detached table:
-// such a snapshot has neither the old partition nor the rows of the table. It doesn't wait for a
-// transaction of a single statement, whose snapshot ends with its locks at the latest.
+// seen waits until no transaction reads from a snapshot older than the CHECK of a detached table.
+// Once the table is a partition, such a snapshot would show neither its rows nor the old partition.
+// It ignores a transaction of one statement: its snapshot ends with its locks at the latest.
 //
 // backend_xmin alone is not enough: a long write transaction in any database makes new snapshots
 // look as old as itself. seen therefore excludes transactions that began after this process first

@@ -15,8 +15,8 @@ import (
 const rowsOfPage = 100
 
 // SampleTable implements engine.TableSampler by TABLESAMPLE SYSTEM, which draws pages, so that a
-// block is a page. From pg_stats it reads the number of values and the frequencies of common
-// values.
+// block is a page. From pg_stats it reads the number of distinct values and the frequencies of
+// common ones.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	out := &engine.TableSample{Columns: map[string]engine.ColumnStatistics{}}
 	name := db.dialect.Quote(s.Name)
@@ -65,6 +65,6 @@ func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []strin
 		}
 		out.Columns[row[0].String] = c
 	}, "SELECT attname, n_distinct, most_common_freqs::text FROM pg_stats WHERE schemaname = current_schema() AND tablename = ? "+
-		"ORDER BY inherited", s.Name) // those of a table with its partitions come last
+		"ORDER BY inherited", s.Name) // statistics that include the partitions come last, and are kept
 	return out, err
 }

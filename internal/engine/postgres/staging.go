@@ -63,7 +63,7 @@ func (db *server) stage(ctx context.Context, t *engine.Table, o engine.StageOpti
 	}
 	begin := []string{beginStatement, "SET CONSTRAINTS ALL IMMEDIATE", "TRUNCATE " + d.Quote(o.Name)}
 	if keys := len(schema.Unique) + len(schema.UniqueOther); o.Skip && (keys > 0 || len(schema.PrimaryKey) == 0) {
-		// Rows are skipped one by one: a row skipped for one key can't conflict in another.
+		// Skip rows as they come: a row skipped for one key must not use up a value of another key.
 		begin = append(begin, s.indexes...)
 		s.indexes, s.copies = nil, false
 	} else if o.Skip {
