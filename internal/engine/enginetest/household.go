@@ -7,7 +7,7 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// household creates a database, reads what the server keeps, opens tables, and drops the database.
+// household creates and drops a database, and checks that Household counts the tables it opens.
 func (s keepers) household(t *testing.T) {
 	db, ok := s.open(t).(engine.Housekeeper)
 	if !ok {

@@ -142,7 +142,7 @@ func (s loaders) compareAsStored(t *testing.T) {
 	}
 }
 
-// compareKeys checks that a row is found by another key that the server takes for the same.
+// compareKeys checks that a row is found by a key of another text that the server regards as equal.
 func (s loaders) compareKeys(t *testing.T) {
 	lo := s.loading(t)
 	kinds := map[string][]string{

@@ -197,7 +197,7 @@ func casesOf(db engine.DB) []readCase {
 	return cases
 }
 
-// typed returns the names of a test table's columns, their definition, and a row of values.
+// typed creates a table with a column and a value for each case. want are the texts to be read.
 func (s readers) typed(t testing.TB, db reader) (name string, list, want []string) {
 	defs, values := []string{}, []string{}
 	for i, c := range casesOf(db) {

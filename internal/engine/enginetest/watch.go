@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// figureName matches the names of figures: lower-case words joined by underscores.
-// ownFigure matches those of rowmill and the operating system.
+// figureName matches the name of a counter: lower-case words joined by underscores. ownFigure
+// matches the names that are reserved for rowmill and the operating system.
 var (
 	figureName = regexp.MustCompile(`^[a-z]+(_[a-z0-9]+)*$`)
 	ownFigure  = regexp.MustCompile(`^(os|client|server|cpu|mem|swap|pressure|disk|cgroup|work)_`)

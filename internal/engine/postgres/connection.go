@@ -161,7 +161,7 @@ var common = []string{
 	"quote_all_identifiers = off", "transform_null_equals = off",
 	// Each statement sees all committed rows and may write.
 	"default_transaction_isolation = 'read committed'", "default_transaction_read_only = off", "default_transaction_deferrable = off",
-	// Reading a period takes minutes. Warnings report changed rows.
+	// Nothing times out: reading a period takes minutes. Warnings, which report changed rows, are sent.
 	"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "client_min_messages = 'notice'",
 }
 
@@ -200,8 +200,8 @@ func (d dialect) searchPath() string {
 }
 
 // prepareSession prepares a connection. It sends the SET statements in one message, and the query
-// that sets the search path in a second one. If the account's transactions are read-only and
-// deferrable by default, the query could block in the same transaction.
+// that sets the search path in a second one: in the transaction of the first, the query could block
+// if the account's transactions are read-only and deferrable by default.
 func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}

@@ -230,7 +230,7 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	}
 	value := "($1 * $3 - $2 * $2) / nullif(" + below + ", 0)"
 	if strings.HasPrefix(name, "stddev") {
-		// The server rounds the root to the digits of the variance, where sqrt() chooses more.
+		// The server gives the root as many digits as the variance; sqrt() alone would give it more.
 		value = "round(sqrt(round(" + value + ", scale(" + value + ") + 30)), scale(" + value + "))"
 	}
 	r := engine.Recipe{
@@ -245,8 +245,8 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	return r
 }
 
-// distinctTexts are types whose values are equal only if their texts are; only the server compares
-// them. The type interval isn't among them: '1 month' is equal to '30 days'.
+// distinctTexts are types of which two values are equal only if their texts are; rowmill lets the
+// server compare them. The type interval isn't among them: '1 month' is equal to '30 days'.
 var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is the recipe of min and max. Equal numbers may have different texts, such as 1.0

@@ -202,7 +202,7 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 
 // names returns the statements that rename both tables, and the indexes, constraints and sequences
 // that are named after them: programs use these names in ON CONFLICT ON CONSTRAINT and currval.
-// Names in partitions stay.
+// The indexes and constraints of partitions keep their names.
 func (m mirror) names() ([]string, error) {
 	out, err := m.RenameStatements(m)
 	follow := func(on, from string) string {

@@ -20,7 +20,7 @@ func (db reader) MergeState(st engine.State) engine.State {
 	return append(out, engine.Setting{Name: readOnlyDefault, Value: "off"})
 }
 
-// TempTable implements engine.Reader. Values are inserted as their types' own texts.
+// TempTable implements engine.Reader. Values are inserted as texts, which the server converts.
 func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
@@ -42,7 +42,7 @@ func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query s
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("create temporary table %s: column %s: %s", name, c.Name, why))
 		}
 	}
-	// CREATE must not wait for a statement that itself waits for the pieces.
+	// CREATE must not wait long: the statement in its way may itself wait for the query's pieces.
 	if err := s.SetStates(ctx, waitForTables); err != nil {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
 	}
