@@ -14,8 +14,8 @@ import (
 // saleRows is how many rows fillSales writes.
 const saleRows = 2000
 
-// sales returns a table with indexed columns of each type that Find supports. It
-// rolls by its key, with periods of every rows, or is plain if every is 0.
+// sales returns a table with indexed columns of each type that Find supports. It rolls by its key,
+// with periods of as many rows as every says. If every is 0, it is plain.
 func sales(t testing.TB, name string, every int) *engine.Table {
 	table := &engine.Table{
 		Name: name,

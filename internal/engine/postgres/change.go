@@ -33,7 +33,7 @@ func (d dialect) renameTable(from, to string) string {
 	return fmt.Sprintf("ALTER TABLE %s RENAME TO %s", d.Quote(from), d.Quote(to))
 }
 
-// boundsCheck names the CHECK of a detached table that proves to ATTACH that its rows fit.
+// boundsCheck names a detached table's CHECK, from which ATTACH knows that the table's rows fit.
 func boundsCheck(p rolling.Period) string {
 	return boundsPrefix + strings.ReplaceAll(fmt.Sprintf("%d_%d", p.From, p.To), "-", "m")
 }

@@ -161,7 +161,7 @@ var common = []string{
 	"quote_all_identifiers = off", "transform_null_equals = off",
 	// Each statement sees all committed rows and may write.
 	"default_transaction_isolation = 'read committed'", "default_transaction_read_only = off", "default_transaction_deferrable = off",
-	// Nothing times out: reading a period takes minutes. Warnings, which report changed rows, are sent.
+	// Nothing times out: reading a period takes minutes. Warnings are sent: they report changed rows.
 	"statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "client_min_messages = 'notice'",
 }
 

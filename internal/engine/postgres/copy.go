@@ -80,7 +80,7 @@ func (e *encoder) copyRow(forms []binaryForm, b *engine.Batch) copyRow {
 
 // copyRows sends rows [from, to) with a COPY statement, chunk bytes at a time. It doesn't wait for
 // the server's CopyInResponse: after an error, the server discards the data. If a value can't be
-// encoded, the error is errUnsent; if the statement was sent in chunks, copyRows cancels it.
+// encoded, the error is errUnsent: copyRows has canceled the COPY, or sent nothing.
 func (c *wire) copyRows(buf *[]byte, statement string, e *encoder, row copyRow, binary bool, from, to, chunk int, r *reply) error {
 	out, start := beginMessage(appendQuery((*buf)[:0], statement), 'd')
 	defer func() { *buf = out }()

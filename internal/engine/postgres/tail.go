@@ -33,7 +33,7 @@ func (d dialect) encloseDefault(s engine.Enclose) ([]string, error) {
 	return append(d.provePart(s.Table, child, s.Part), d.boundDefault(s.Table, child, s.Part)...), nil
 }
 
-// Enclose implements engine.Encloser for the default partition, which becomes the period. No row is copied.
+// Enclose implements engine.Encloser for the default partition. It copies no rows.
 func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.Partition, _ string) error {
 	conn, err := db.dialSession(ctx, engine.Connect{Maintenance: true})
 	if err != nil {

@@ -69,8 +69,8 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 	return w.writeText(b, r)
 }
 
-// errUnsent marks the error of a statement of which nothing was sent. If a part of the statement
-// was sent, the connection can't be used after the error.
+// errUnsent marks the error of a value that can't be encoded, after which the connection can still
+// be used: nothing of the statement was sent, or the server has confirmed that it is canceled.
 var errUnsent = errors.New("not sent")
 
 // writeText sends the batch as INSERT statements of text: one per row, or as
