@@ -290,7 +290,7 @@ var breakable = []struct {
 	rows int64
 	late int
 	// make prepares the step; was has the rows of each period, as ids describes them. It returns the
-	// periods and the other tables, with their rows, that there must be after the step.
+	// step, and the periods and other tables, with their rows, that there must be after it.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
 	// Only the test interrupted breaks off this step, between its rendered statements. Nothing tells

@@ -523,7 +523,7 @@ func (s stagers) columns(t *testing.T) {
 		Must(t, db.SQL().QueryRowContext(within(t), "SELECT COUNT(*) FROM "+staged+" WHERE "+where).Scan(&n))
 		want(t, "rows with "+where, n, rows)
 	}
-	// A column without a default.
+	// The column must has no default, so it has to be staged.
 	o.Columns = []engine.Column{ts, id}
 	if _, err := attempt(t, db, k.Table, o, anyBatch(o.Columns, [][]any{{k.parts[0].From, 0}})); err == nil {
 		t.Error("staged without a value of column must")

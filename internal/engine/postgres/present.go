@@ -212,7 +212,7 @@ func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.
 	for i := range links {
 		l := &links[i]
 		if !slices.Contains(servers, l.server) {
-			// A plan reads several nodes at once, in large portions.
+			// So that a query reads several nodes at once, 10,000 rows at a time.
 			options := append(slices.Clone(l.options), [2]string{"fetch_size", "10000"}, [2]string{"async_capable", "true"})
 			plain(fmt.Sprintf("create server %s for node %s", l.server, l.node),
 				fmt.Sprintf("CREATE SERVER %s FOREIGN DATA WRAPPER postgres_fdw OPTIONS (%s)", db.dialect.Quote(l.server), optionList(options)))

@@ -19,7 +19,7 @@ type staging struct {
 	engine.Link[*wire]
 	enc    encoder
 	buf    []byte
-	copies bool
+	copies bool // whether rows are sent by COPY, not by INSERT
 	// copy and copyBinary are the COPY statements; copyBinary is for tables whose columns all have
 	// binary forms. indexes are the statements that create the indexes, the primary key first.
 	copy, copyBinary string
