@@ -80,7 +80,7 @@ type Config struct {
 	Death func() error
 	// Outage, if set, returns nil while a server is up. While the server is down, Outage returns a
 	// channel that is closed when the server accepts connections again: failed operations wait for
-	// that. server is the server of a Placed client; 0 for other clients.
+	// that. server is the client's Placed.Server; 0 for a client that isn't Placed.
 	Outage func(server int) (back <-chan struct{})
 }
 

@@ -9,9 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// client executes operations until there are no more or the run ends. It reports whether its last
-// operation was cancelled. It reads the clock once for each moment: reading it costs more than all
-// else here.
+// client executes operations until there are no more or the run ends, and reports whether the last
+// one was cancelled. It reads the clock rarely: a reading costs more than all else here.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)
@@ -91,7 +90,8 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 }
 
 // Limits of retrying an operation. A deadlock is resolved by the first or second retry; a server
-// that restarts is back after seconds. A longer RetryFor adds one retry per longestWait.
+// that restarts is back after seconds. If RetryFor is longer than 90 longestWaits, there may be more
+// than maxRetries: one for each longestWait.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second

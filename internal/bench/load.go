@@ -101,8 +101,8 @@ func (l *load) close(brokenOff []bool) error {
 	return errors.Join(errs...)
 }
 
-// tick collects what the clients have counted since the last tick, and the
-// backlog of operations due at a given time.
+// tick collects what the clients have counted since the last tick. backlog is the number of
+// operations that were due by the time due, and are not done.
 func (l *load) tick(due time.Duration) (sum tallies, backlog int64) {
 	sum = l.figures.collect()
 	l.opsDone += sum.ops

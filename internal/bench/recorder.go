@@ -81,8 +81,8 @@ type recorder struct {
 	_ [64]byte // keeps recorders on separate cache lines
 }
 
-// done records an acknowledged operation: the client's own time before it, its
-// service time and, for an open loop, the time since it was due.
+// done records an acknowledged operation. busy is the time in which the client prepared it, service
+// the time of Do with its retries, and response, in an open loop, the time since it was due.
 func (r *recorder) done(rows int, busy, service, response time.Duration) {
 	r.mu.Lock()
 	r.t.add(tallies{ops: 1, rows: int64(rows), busy: busy, wait: service})

@@ -36,7 +36,7 @@ const (
 	SearchConfirm = "confirm" // the rate found must pass again
 	SearchAbove   = "above"   // a rate a fifth higher must fail
 
-	SearchFound   = "found"     // both confirmed
+	SearchFound   = "found"     // the rate found has passed again, and a rate a fifth higher has failed
 	SearchNone    = "none"      // not even the lowest rate passed
 	SearchGaveUp  = "gave up"   // too many trials
 	SearchOngoing = "searching" // not ended yet
@@ -124,8 +124,8 @@ func (s *Search) advance(pass bool) {
 		s.stage = SearchFound
 		return
 	case s.stage == SearchConfirm && !pass:
-		// Lower rates passed with a smaller table: forget them, too. Go down in small steps:
-		// halving would never catch up with a growing table.
+		// Lower rates passed when the table was smaller: forget that they passed. Go down in
+		// small steps: halving would never catch up with a growing table.
 		if s.low > 0 {
 			s.low, s.step = 0, searchNear
 		}

@@ -30,7 +30,7 @@ func (t *ticker) tick(ctx context.Context, done <-chan struct{}) {
 		case <-clock.C:
 		}
 		if end := t.r.cfg.MaxTime; end > 0 && (end-time.Since(t.r.start)).Abs() < time.Duration(sliver*float64(t.r.cfg.Interval)) {
-			continue // the rest is too short for an interval of its own
+			continue // the time left until MaxTime is too short for an interval
 		}
 		select {
 		case <-done: // check again: a slow sample can delay the tick past the end
@@ -46,9 +46,9 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is a share of an interval. A shorter rest before the time limit becomes part of the
-// interval before it. A shorter last interval is left out if it is empty; a longer empty one is a
-// stall.
+// sliver is a share of Config.Interval. If less time than that is left until MaxTime, the current
+// interval goes on until the end of the run. If the last interval is shorter than that, and empty,
+// it is left out; a longer empty interval is a stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded
