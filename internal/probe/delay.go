@@ -76,8 +76,8 @@ type Delays struct {
 
 	mu      sync.Mutex
 	beats   []beat // acknowledged, and not yet seen by all followers
-	failed  gap    // of the writes
-	unsaid  error  // of the latest write
+	failed  gap    // counts the writes that failed
+	unsaid  error  // of the latest write; nil if it succeeded
 	left    error  // why the heartbeat remains in the database
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -159,7 +159,7 @@ func (d *Delays) beat(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.beats) == mostBeats { // not the oldest: it tells how far behind a replica is
+	if len(d.beats) == mostBeats { // delete the second: the oldest tells how far behind a replica is
 		d.beats = slices.Delete(d.beats, 1, 2)
 	}
 	d.beats = append(d.beats, beat{tick, time.Since(d.began)})

@@ -39,7 +39,7 @@ type poller struct {
 	done     chan struct{}
 	asked    bool // by the present sample
 	answered bool // at least once
-	// resets counts the samples in which a figure went backwards, first resetName.
+	// resets counts the samples in which a figure went backwards; resetName is the first such figure.
 	resets    int
 	resetName string
 }

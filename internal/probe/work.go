@@ -32,7 +32,7 @@ func workSteps(n int) uint64 {
 type workSource struct {
 	mu     sync.Mutex
 	pieces []workPiece // since the last sample
-	steal  []float64   // fraction between two pieces of work
+	steal  []float64   // os_cpu_steal between two pieces of work
 }
 
 type workPiece struct {
