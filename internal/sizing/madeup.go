@@ -53,7 +53,7 @@ func (s *Sample) makeUp(ctx context.Context, into string) (err error) {
 	return nil
 }
 
-// generators returns the scratch table as writers use it, with the generators of its columns.
+// generators returns the scratch table with the columns to be written, and their generators.
 func (s *Sample) generators(into string) (*engine.Table, []column.Generator, error) {
 	t := &engine.Table{Name: into, PrimaryKey: []string{s.Table.By}}
 	var all []column.Generator

@@ -37,8 +37,8 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 	return perRow, names
 }
 
-// Reads returns how many pages an insert reads from disk on average. The insert touches that many
-// pieces at random positions. touched is their size in bytes, memory the memory for pages.
+// Reads returns how many pages an insert reads from disk on average. pieces is the number of pieces
+// that it touches at random positions, touched their size in bytes, memory the memory for pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
 }
@@ -56,7 +56,7 @@ func (o *Output) rates(in Input) {
 				o.After.From = fmt.Sprintf("an estimate: %s; it stays, if a period has at most %s rows, so that the newest ones stay in memory", in.Sample.From, rowCount(float64(o.Period.FitRows)))
 			}
 		} else if v > 0 {
-			// Inserts into the newest periods behave like inserts into a table of the same size.
+			// Inserts into the newest periods are as fast as inserts into a plain table of their size.
 			o.After = estimated(in, Resident*o.Period.Rows)
 			o.After.From += fmt.Sprintf("; the %d newest periods hold %s rows, which don't fit into memory", Resident, rowCount(Resident*o.Period.Rows))
 		}

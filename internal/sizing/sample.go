@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// DefaultSample is so large that the half-full and first pages of each index are a small part.
+	// DefaultSample is so large that the half-full and first pages of an index are a small part of it.
 	DefaultSample = 50_000
 	// fewestLive is how many rows a table must have to be sampled; otherwise rows are made up.
 	fewestLive  = 1000
@@ -51,7 +51,7 @@ type Sample struct {
 	took       time.Duration  // time to insert them
 	source     string         // origin of the rows
 	footprint  *engine.Footprint
-	compressed *engine.Footprint // of the rows in a sealed period
+	compressed *engine.Footprint // of the rows if compressed like a sealed period
 	compresses bool              // the server compresses sealed periods
 }
 

@@ -58,7 +58,8 @@ type Input struct {
 
 	// MaxPeriods is the engine's limit; 0 means no limit.
 	MaxPeriods int
-	// Open is the memory of open partitions, on Connections, and OpenFrom its source.
+	// Open is the memory that open partitions take, Connections the number of connections on which
+	// they are open, and OpenFrom the source of Open.
 	Open        engine.OpenCost
 	OpenFrom    string
 	Connections int
@@ -81,14 +82,14 @@ type Declared struct {
 	// grid; for the zero Grid, Plan chooses one.
 	Axis   rolling.Axis
 	Period rolling.Grid
-	// Keep, Ahead, After and Merge come from the declaration.
+	// Keep and Ahead are the declaration's; After and Merge are the After and Merge of its Seal.
 	Keep, Ahead, After rolling.Span
 	Merge              rolling.Grid
 	// WholeDays is true if the column contains dates.
 	WholeDays bool
 }
 
-// Shares of memory, the same as in bench insert.
+// How many periods must fit into memory, and into how much of it, as in bench insert.
 const (
 	// CacheShare is the share of memory that the newest periods may fill. The rest
 	// is for undo, the dictionary and dirty pages being written.
@@ -211,7 +212,7 @@ type PeriodPlan struct {
 	Every    string `json:"every"`
 	Declared bool   `json:"declared"`
 	Fits     string `json:"fits"`
-	// FitRows is the maximum number of rows of a period.
+	// FitRows is the maximum number of rows of a period of which two fit into memory.
 	FitRows int64 `json:"fit_rows"`
 	// Rows and Bytes are the size of a full period; ResidentBytes is the size of the
 	// two newest, which inserts touch.
