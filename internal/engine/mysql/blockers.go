@@ -32,9 +32,9 @@ type blockerView struct {
 }
 
 // blockerViews returns the views, the most precise one first. The last two are approximations. One
-// lists this database's transactions and the running statements that contain the table's name, if
-// they run in this database or name it. The other lists only the statements, for accounts that
-// can't read transactions.
+// lists this database's transactions, and the running statements that contain the table's name and
+// either run in this database or contain its name. The other, for accounts that can't read
+// transactions, lists only these statements.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +

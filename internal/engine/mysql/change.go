@@ -210,7 +210,7 @@ func (c *changer) clone(ctx context.Context, name string) {
 	}
 }
 
-// renew creates tables without rows again, because their definition differs from a period's.
+// renew drops each table that has no rows, and creates it again with a period's definition.
 func (c *changer) renew(ctx context.Context, names ...string) {
 	for _, name := range names {
 		if !c.filled(ctx, c.Quote(name)) {
@@ -328,7 +328,8 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// Rows inserted after an interrupted exchange. A first period's would go to the floor.
+		// The partition's rows were inserted after an interrupted exchange. (If it is the first
+		// one, removal gives them to the floor.)
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
 	for _, free := range l.before(l.parts[i]) {

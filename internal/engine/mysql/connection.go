@@ -163,10 +163,10 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// Connect tells the driver the largest packet that the last connection has read. Otherwise the
-// driver would query it while a statement's time is limited. If this server has another limit,
-// Connect makes the connection again. Servers behind one address may differ, so from the second
-// attempt on it does this only if the limit that it told was too large.
+// Connect tells the driver the max_allowed_packet that the previous connection has read. Otherwise
+// the driver would query it while the server still limits the time of statements. If this server
+// has another max_allowed_packet, Connect makes the connection again. Servers behind one address
+// may differ, so from the second attempt on it does this only if it has told the driver too much.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -189,7 +189,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 }
 
-// prepared makes a connection and returns the largest packet of its session.
+// prepared makes a connection and returns the max_allowed_packet of its session.
 func (c *connector) prepared(ctx context.Context, packet int64) (driver.Conn, int64, error) {
 	cfg := c.cfg.Clone()
 	cfg.MaxAllowedPacket = int(packet - 1)

@@ -30,7 +30,7 @@ func is(values ...string) func(string) bool {
 }
 
 const (
-	// redoMinutes is how many minutes of log the redo log should hold, at the rate of the interval.
+	// redoMinutes is for how many minutes the redo log should last, at the rate that was measured.
 	// At each checkpoint, a page is written once, however often it has changed since the last one.
 	redoMinutes = 10
 	// leastRedo is the smallest redo log, in bytes.
@@ -39,7 +39,7 @@ const (
 	busyRows = 100
 	// longWait is a wait for a metadata lock, in seconds, after which most clients have given up.
 	longWait = 3600
-	// longTransaction is the age, in seconds, from which a transaction holds up others.
+	// longTransaction is the age, in seconds, above which an open transaction is reported.
 	longTransaction = 300
 )
 

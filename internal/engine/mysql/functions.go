@@ -193,7 +193,8 @@ func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 }
 
 func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
-	// The server computes a quotient with more digits than its type has. Results don't show them.
+	// The server computes a quotient with more digits than its type has. Results don't show
+	// them, so that pieces can't be merged exactly.
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}
@@ -241,7 +242,7 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		if strings.Contains(strings.ToLower(c.Args[0]), "extract") {
 			return engine.Recipe{}, false
 		}
-		// If an average has more digits than the largest type, the server cuts it where it stores it.
+		// If an average has more digits than the largest DECIMAL, the server cuts it when it stores it.
 		if in := c.Inputs[0]; c.Result.Class == engine.ClassDecimal && in.Class == engine.ClassDecimal && in.Precision-in.Scale+c.Result.Scale > mostDigits {
 			return engine.Recipe{}, false
 		}
@@ -268,7 +269,7 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
-			// Within an expression of binary fractions, MariaDB takes the result, which is
+			// Within an expression of floating-point numbers, MariaDB takes the result, which is
 			// unsigned, for a signed number, unless it has stored the result before.
 			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
@@ -380,10 +381,10 @@ func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	return r, true
 }
 
-// quotientRounds reports whether the server rounds the quotient of a decimal and a count to result
-// digits after the point. scale is the number of the decimal's digits after the point. The server
-// computes complete words of nine digits and cuts off the rest. If the words hold exactly result
-// digits, it has none left for rounding. See do_div_mod in strings/decimal.c.
+// quotientRounds reports whether the server rounds the quotient of a decimal and a count. scale is
+// the number of digits after the point of the decimal, result that of the quotient's type. The
+// server computes complete words of nine digits, and no digit after them. If these are exactly
+// result digits, it knows no further digit for rounding. See do_div_mod in strings/decimal.c.
 func quotientRounds(scale, result int) bool {
 	up := func(n int) int { return (n + 8) / 9 * 9 }
 	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))

@@ -72,14 +72,14 @@ func (db *server) replicaStatus(ctx context.Context, query string) (map[string]s
 	}, query)
 }
 
-// How long the loss of a lease may go unnoticed.
+// The checks of leases, and the names of their locks.
 const (
 	// leasePing is the interval between checks of the leases' session. leaseTimeout limits the wait
 	// for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
 	// leaseIdle is after how many seconds without a check the server releases the lock: by then, the
-	// holder has declared it lost.
+	// holder has declared the lease lost.
 	leaseIdle = 30
 	// maxLockName is the maximum length of a lock's name in MySQL; in MariaDB it is 192.
 	maxLockName = 64

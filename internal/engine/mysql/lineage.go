@@ -133,7 +133,7 @@ type lineage struct {
 	// written is the time of the last commit, read when the lineage was last certain; 0 if that time
 	// proves nothing.
 	written int64
-	number  uint64 // of no other lineage
+	number  uint64 // no other lineage has it
 	// began is when the lineage was first seen. If written is 0, look is when to read the time of the
 	// last commit again. The intervals double, because the time proves nothing as long as clients
 	// write to the partition. Both are in Unix seconds.

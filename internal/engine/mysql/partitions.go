@@ -87,7 +87,7 @@ func (c *changer) divideNow(ctx context.Context, s engine.Divide) {
 		if c.err != nil {
 			return
 		}
-		// The rest may have rows that were inserted since the plan.
+		// If the partition to be dropped has got rows since the plan, it stays.
 		left := engine.RestName
 		if len(statements) == 1 {
 			left = s.Part.Name

@@ -63,7 +63,7 @@ func account(current string) string {
 }
 
 // TriggerExists implements engine.TriggerHider. Without the privilege TRIGGER, SHOW CREATE TRIGGER
-// fails in two ways: if the trigger exists, the privilege is missing, else the trigger is.
+// reports that the privilege is missing if the trigger exists, else that the trigger is missing.
 func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) {
 	rows, err := db.pool.QueryContext(ctx, "SHOW CREATE TRIGGER "+db.dialect.Quote(name))
 	if err == nil {

@@ -41,7 +41,7 @@ func checkReplace(s engine.Replace) error {
 // is only one partition, readers see only the exchange.
 //
 // MariaDB can't exchange if other tables are locked, too: it validates the rows in a transaction,
-// which the other locks would keep open. It turns the other partitions into tables by CONVERT.
+// which the other locks would keep open. There, CONVERT turns the other partitions into tables.
 func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	defer func() {
 		if serverError(c.err, errTablesDiffer, errNoColumn) {
@@ -190,8 +190,8 @@ func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition)
 	return at, nil
 }
 
-// settle waits until the last commits in partitions are old enough for writes, unless further
-// commits follow.
+// settle waits until the last commits in partitions are so old that the method writes no longer
+// returns ErrWritten. If further commits follow, it gives up.
 func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	for end := time.Now().Add((settled + 1) * time.Second); c.err == nil; {
 		if _, err := c.writes(ctx, c.conn, of); !errors.Is(err, engine.ErrWritten) || time.Now().After(end) {
@@ -202,8 +202,8 @@ func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	}
 }
 
-// selfBlocking reports that MariaDB would block itself if it exchanged a partition under LOCK
-// TABLES, because that also locks the tables that the triggers use.
+// selfBlocking reports whether the table has triggers on MariaDB: LOCK TABLES then also locks the
+// tables that the triggers use, and an exchange of a partition under it would block itself.
 func (c *changer) selfBlocking(ctx context.Context) bool {
 	return c.mariadb && c.filled(ctx, "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name))
 }
@@ -221,9 +221,9 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 // guard is a table option: while it differs from the partition's, an exchange of the table fails.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session. The exchange waits for the first
-// session's lock, ahead of all other writers, while the first session calls first. Until the first
-// session has removed the guard, the exchange fails; so it also fails if that session is lost.
+// exchangeBehind exchanges a partition in a second session. The first session locks the
+// tables. While the exchange waits for that lock, ahead of all other writers, the function first
+// runs; then the first session removes the guard. If that session is lost before, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")
@@ -269,8 +269,8 @@ func (c *changer) exchangeBehind(ctx context.Context, part, with string, first f
 	}
 }
 
-// rename is the last step. If MySQL is killed during it, its repetition may fail forever, because
-// the table's tablespace lacks the table's description. RENAME TABLE writes a new description.
+// rename is the last step of a Replace. If MySQL is killed during it, a repetition may always fail,
+// because the table's tablespace lacks the table's description. RENAME TABLE writes a new one.
 func (c *changer) rename(ctx context.Context, s engine.Replace) {
 	c.run(ctx, c.renameOut(s))
 	if c.failed(errNoDescription) {
@@ -339,7 +339,7 @@ func (c *changer) identity(ctx context.Context, name, like string) string {
 	return fmt.Sprintf("%d rows %s", rows, hash)
 }
 
-// exchanged reports, by the table's comment, whether its rows are already in the partition.
+// exchanged reports, by the replacement table's comment, whether its rows are in the partition.
 func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment string) bool {
 	before, marked := strings.CutPrefix(comment, exchangeMark)
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
@@ -452,7 +452,8 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	c.run(ctx, q...)
 }
 
-// joined renders the end of a Replace by moving rows: it merges partitions, and drops the table.
+// joined renders what follows after replaceRows has moved the rows: it merges the partitions, and
+// drops the replacement table.
 func (d partitioner) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {
