@@ -129,7 +129,7 @@ const (
 // Outcome describes how a run ended.
 type Outcome struct {
 	Stopped string // one of the Stopped reasons
-	// Err holds all different failures, the server's death first.
+	// Err has the different failures (of clients, the first three), the server's death first.
 	Err error
 	// Rows is the number of acknowledged rows of the main load, in Elapsed.
 	Rows    int64

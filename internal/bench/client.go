@@ -89,9 +89,8 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Limits of retrying an operation. A deadlock is resolved by the first or second retry; a server
-// that restarts is back after seconds. If RetryFor is longer than 90 longestWaits, there may be more
-// than maxRetries: one for each longestWait.
+// Limits of retrying an operation. The first or second retry resolves a deadlock; a server
+// restarts in seconds. If RetryFor exceeds 90 longestWaits, each further one allows one more retry.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second

@@ -52,8 +52,7 @@ func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 			continue
 		}
 		ok := length*in.Rate.Value <= float64(rows)
-		// A period that doesn't fit is only slow, but a server refuses too many periods: go on to a
-		// longer period only in this case.
+		// A period that doesn't fit is only slow: take a longer one only if there are too many of g.
 		if !ok && g.Valid() && !tooMany(in, g) {
 			break
 		}

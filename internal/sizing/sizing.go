@@ -63,8 +63,7 @@ type Input struct {
 	Open        engine.OpenCost
 	OpenFrom    string
 	Connections int
-	// AddOne returns for a number of partitions how many seconds it takes to add one; nil is
-	// unknown.
+	// AddOne returns for a number of partitions how many seconds it takes to add one; nil is unknown.
 	AddOne func(partitions float64) float64
 	// Plain and Rolling are runs of bench insert; nil if there is none.
 	Plain, Rolling *result.Summary

@@ -328,8 +328,7 @@ func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements [
 	case has && !done:
 		statements = append(statements, c.exchange(c.t, l.parts[i].Name, s.Into))
 	case has && (i > 0 || !floored(c.t)):
-		// The partition's rows were inserted after an interrupted exchange. (If it is the first
-		// one, removal gives them to the floor.)
+		// Rows were inserted after an interrupted exchange. (A first period's go to the floor.)
 		statements = c.moveAtOnce(c.writable(ctx), p, c.Quote(s.Into))
 	}
 	for _, free := range l.before(l.parts[i]) {

@@ -359,7 +359,7 @@ func (c *conn) Answered(err error) bool {
 	return errors.As(err, &server) || errors.Is(err, mysql.ErrPktTooLarge)
 }
 
-// Kill implements engine.Linked. It fails if the connection or the server is gone.
+// Kill implements engine.Linked. An error means that the connection or the server is gone.
 func (c *conn) Kill(ctx context.Context) { _ = c.db.kill(ctx, c.id) }
 
 func (c *conn) Close() error {

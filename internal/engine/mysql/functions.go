@@ -193,8 +193,7 @@ func texts(c engine.ResultColumn) (mysqlwire.Column, bool) {
 }
 
 func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
-	// The server computes a quotient with more digits than its type has. Results don't show
-	// them, so that pieces can't be merged exactly.
+	// The server computes a quotient with more digits than its type and the results of pieces have.
 	if c.Divided && (c.Result.Class == engine.ClassDecimal || slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class == engine.ClassDecimal })) && (c.Name != "count" || c.Distinct) {
 		return engine.Recipe{}, false
 	}

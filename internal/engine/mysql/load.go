@@ -60,7 +60,7 @@ func (s *source) load(c *conn, e *encoder, b *engine.Batch, from, to int) (affec
 // A loadable says whether LOAD DATA may send a batch.
 type loadable struct {
 	columns bool   // its columns can be sent
-	notNull []bool // for each column
+	notNull []bool // for each column: no NULL can be sent
 }
 
 // loadable reads the columns of a table on the server.

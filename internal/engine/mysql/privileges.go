@@ -81,7 +81,7 @@ func (db *server) TriggerExists(ctx context.Context, name string) (bool, error) 
 	return false, fmt.Errorf("look for trigger %s: %w", name, classify(err))
 }
 
-// Probe implements engine.ProbeWords. If it is killed, the next probe drops the scratch table.
+// Probe implements engine.ProbeWords. If a probe is killed, the next one drops its table.
 func (d words) Probe(n engine.Needs) (statements, undo []string) {
 	const table, view = engine.ProbeTable, engine.ProbeTable + "_view"
 	// Another process may be using the same name.

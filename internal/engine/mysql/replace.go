@@ -346,7 +346,7 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 		return c.identity(ctx, s.With, before) != before
 	}
 	// A mark without an identity comes from the statements that Render shows. Before the exchange,
-	// the replacement table also has rows of the first partitions, if there are several.
+	// the replacement table also has rows of the first partitions, if several are replaced.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
@@ -452,8 +452,7 @@ func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	c.run(ctx, q...)
 }
 
-// joined renders what follows after replaceRows has moved the rows: it merges the partitions, and
-// drops the replacement table.
+// joined renders the end of a Replace that has moved rows: merge partitions, drop the table With.
 func (d partitioner) joined(s engine.Replace, have []rolling.Partition) ([]string, error) {
 	drop, n := "DROP TABLE "+d.Quote(s.With), len(have)
 	if n == 1 {

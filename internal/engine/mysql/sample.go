@@ -64,7 +64,7 @@ func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []strin
 		name, text := row[0].String, row[1].String
 		if c := histogram(text); c.Distinct > 0 {
 			out.Columns[name] = c
-		} else if rows, err := strconv.ParseFloat(text, 64); err == nil && rows > 0 { // with the same value, on average
+		} else if rows, err := strconv.ParseFloat(text, 64); err == nil && rows > 0 { // avg_frequency: rows with the same value, on average
 			out.Columns[name] = engine.ColumnStatistics{Distinct: float64(out.Rows) / rows}
 		}
 	}, query, s.Name)

@@ -366,8 +366,7 @@ func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint,
 		// The part of the file after its used pages is a hole, too.
 		f.Saved = max(f.Total()-disk.allocated, 0)
 	default:
-		// MySQL allocates the part of the file after the used pages. A compressed page still takes at
-		// least one of its four blocks.
+		// MySQL allocates the unused end, too. A compressed page takes at least one of its four blocks.
 		f.Saved = min(max(disk.file-disk.allocated, 0), f.Total()*3/4)
 	}
 	f.Spare = max(disk.allocated-f.Total(), 0)
