@@ -36,7 +36,7 @@ const (
 	SearchConfirm = "confirm" // the rate found must pass again
 	SearchAbove   = "above"   // a rate a fifth higher must fail
 
-	SearchFound   = "found"     // the rate found has passed again, and a rate a fifth higher has failed
+	SearchFound   = "found"     // the rate found passed again, and a fifth higher failed
 	SearchNone    = "none"      // not even the lowest rate passed
 	SearchGaveUp  = "gave up"   // too many trials
 	SearchOngoing = "searching" // not ended yet

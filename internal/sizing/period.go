@@ -26,8 +26,8 @@ func FitRows(memory, perRow float64) int64 {
 // ErrNoRate is returned if a period of time is requested and the insert rate is unknown.
 var ErrNoRate = errors.New("the rate of inserts is not known")
 
-// Fit returns the longest period of the ladder of which two fit into memory, and true. If none fits,
-// or if there would be too many periods, it returns the shortest that avoids that, and false.
+// Fit returns the longest period of the ladder of which two fit into memory, and true. If none
+// fits, or there would be too many of it, Fit returns the shortest with not too many, and false.
 func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	rows := FitRows(in.Memory.Value, PerRow(in.Pieces))
 	if in.Axis == rolling.Sequence {
@@ -244,8 +244,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds to o.Sizes the size of a table with the given number of rows. open is the number of rows
-// that arrive within in.After: these rows, and one period more, are not sealed yet.
+// size adds to o.Sizes the size of a table with the given number of rows. open is the number of
+// rows that arrive within in.After: these rows, and one period more, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

@@ -202,8 +202,8 @@ func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	}
 }
 
-// selfBlocking reports whether the table has triggers on MariaDB: LOCK TABLES then also locks the
-// tables that the triggers use, and an exchange of a partition under it would block itself.
+// selfBlocking reports whether the server is MariaDB and the table has triggers. LOCK TABLES then
+// also locks the tables that the triggers use, and an exchange under that lock would block itself.
 func (c *changer) selfBlocking(ctx context.Context) bool {
 	return c.mariadb && c.filled(ctx, "information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = DATABASE() AND EVENT_OBJECT_TABLE = "+quoteText(c.t.Name))
 }
@@ -221,9 +221,9 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 // guard is a table option: while it differs from the partition's, an exchange of the table fails.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session. The first session locks the
-// tables. While the exchange waits for that lock, ahead of all other writers, the function first
-// runs; then the first session removes the guard. If that session is lost before, the exchange fails.
+// exchangeBehind exchanges a partition in a second session. It waits for the first session's
+// table lock, ahead of all other writers. Meanwhile, the first session calls the function first, and
+// then removes the guard. If that session is lost before it has done so, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")

@@ -258,8 +258,8 @@ func (d words) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. A connection's first row writes its note. Further rows look
-// the note up, which locks it: consumers skip the notes of open transactions.
+// Triggers implements engine.SumWords. Of rows with equal notes, a connection's first writes the
+// note. Further ones find it, which locks it: consumers skip the notes of open transactions.
 func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
