@@ -84,8 +84,8 @@ func measured(s *result.Summary, in Input) RatePlan {
 }
 
 // estimated returns the estimated rate of a plain table: the sample's rate while the pages that
-// inserts touch are in memory. With more rows, each row waits for one random read per piece that is
-// not in memory.
+// inserts touch are in memory. With more rows, each row also waits for random reads: in each piece,
+// for one read if the page is not in memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value

@@ -450,10 +450,11 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 	return engine.Recipe{}, false
 }
 
-// endsInBlank is 1 if a text ends in a blank. A Padded text equals the same text without the blank.
+// endsInBlank is 1 if one of the texts ends in a blank. In a Padded column, such a text equals the
+// text without the blank.
 const endsInBlank = "MAX($1 LIKE '% ')"
 
-// separatorArgument finds text in a separator, such as $1, that a recipe would replace.
+// separatorArgument finds $1 to $9 in a separator: a recipe would replace them.
 var separatorArgument = regexp.MustCompile(`\$[1-9]`)
 
 // largest returns the largest number of a DECIMAL type.

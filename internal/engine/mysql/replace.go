@@ -221,9 +221,9 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 // guard is a table option: while it differs from the partition's, an exchange of the table fails.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session. It waits for the first session's
-// table lock, ahead of all other writers. Meanwhile, the first session calls the function first, and
-// then removes the guard. If that session is lost before it has done so, the exchange fails.
+// exchangeBehind exchanges a partition in a second session. The exchange waits for the table lock of
+// the first session, ahead of all other writers. Meanwhile, the first session calls the function
+// first, and then removes the guard. If that session is lost before this, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")
