@@ -90,7 +90,7 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 }
 
 // Limits of retrying an operation. The first or second retry resolves a deadlock; a server
-// restarts within seconds. If RetryFor exceeds 90 longestWaits, each further one allows one more retry.
+// restarts in seconds. If RetryFor exceeds 90 longestWaits, each further one allows one more retry.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second

@@ -221,8 +221,8 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 // guard is a table option: while it differs from the partition's, an exchange of the table fails.
 const guard = " MAX_ROWS = "
 
-// exchangeBehind exchanges a partition in a second session. The exchange waits for the table lock of
-// the first session, ahead of all other writers. Meanwhile, the first session calls the function
+// exchangeBehind exchanges a partition in a second session. The exchange waits for the table lock
+// of the first session, ahead of all other writers. Meanwhile, the first session calls the function
 // first, and then removes the guard. If that session is lost before this, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
