@@ -28,7 +28,7 @@ func (t *Table) Close() error { return t.file.close(t.Target) }
 // Open opens the table, which may not exist yet.
 func (f *File) Open(ctx context.Context) (*Table, error) { return f.openLocked(ctx, false) }
 
-// openLocked opens a table that is to be changed, unless other nodes of a cluster ignore its locks.
+// openLocked opens a table that will be changed. It fails if other nodes of a cluster ignore locks.
 func (f *File) openLocked(ctx context.Context, applied bool) (*Table, error) {
 	t, err := f.open(ctx, applied)
 	if err != nil {

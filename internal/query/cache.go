@@ -17,7 +17,7 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// CacheBytes limits the memory of all cached partial results, mostPartial the rows of one period.
+// CacheBytes limits the bytes of all cached partial results, mostPartial the bytes of one period.
 const (
 	CacheBytes  = 64 << 20
 	mostPartial = CacheBytes / 16
@@ -87,7 +87,7 @@ func (c *cache) has(key cacheKey) bool {
 	return c.entries[key] != nil
 }
 
-// put adds an entry in place of another version.
+// put adds an entry. It replaces the entry with the same key, which is of another version.
 func (c *cache) put(e *cacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,8 +118,8 @@ func (c *cache) figures() CacheStats {
 	return s
 }
 
-// uncached returns the normal form of the query of a plan's pieces, or why their results can't be
-// cached in any state of the table.
+// uncached returns the query of a plan's pieces in normal form (parse.Normal). If their results
+// can't be cached, whatever the state of the table, it returns why.
 func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
 	switch {
@@ -187,7 +187,7 @@ func (r *Runner) caching(p *plan.Plan, report *Report) *caching {
 	return c
 }
 
-// missing are the partitions that have no entry.
+// missing returns the partitions of which the cache has no version.
 func (c *caching) missing(parts []string) (list []string) {
 	for _, part := range parts {
 		if !c.cache.has(cacheKey{c.query, part}) {
@@ -197,8 +197,8 @@ func (c *caching) missing(parts []string) (list []string) {
 	return list
 }
 
-// look reads the versions before the snapshot. settle reads them again, which shows whether DDL has
-// replaced a partition in between.
+// look reads the partitions' versions before the snapshot. settle reads them again: if they differ,
+// DDL has replaced the partition in between.
 func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
 	return err
@@ -266,8 +266,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 	return nil
 }
 
-// pieces makes one piece of each cached period, and one of each other sealed period, at most
-// mostFilled. It joins the rest into larger pieces. Cached periods come first.
+// pieces makes one piece of each cached period, then one of each other sealed period, up to
+// mostFilled of them. It joins all other partitions into larger pieces.
 func (c *caching) pieces(p *plan.Plan, sessions int, report *Report) []plan.Piece {
 	var cached, single []plan.Piece
 	var rest []string

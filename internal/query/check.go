@@ -298,8 +298,8 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	return bytes.Equal(a, b)
 }
 
-// finish pairs rows that only one answer has with rows that only the other has: first rows at the
-// same place, then the rest in order.
+// finish pairs the rows that only the whole answer has with those that only the pieces have: the
+// first with the first, and so on.
 func (c *compared) finish() {
 	var missing []int
 	for i, is := range c.used {
@@ -312,7 +312,7 @@ func (c *compared) finish() {
 		c.checked.Differences = slices.DeleteFunc(c.checked.Differences, func(d Difference) bool { return d.What == DiffersInOrder })
 		c.checked.All = int64(len(c.checked.Differences))
 	}
-	if c.checked.Stopped { // the rest of the rows was not seen
+	if c.checked.Stopped { // the rows after that were not compared
 		missing = missing[:min(len(missing), len(c.extra))]
 	}
 	for n := 0; n < len(missing) || n < len(c.extra); n++ {

@@ -129,8 +129,8 @@ func (x *execution) storedTimes() (list []int) {
 
 // checkStored makes the query run whole if the server might change a value when it stores it in a
 // temporary table. A date without a month or a day, such as 2024-06-00, may become 0000-00-00 or
-// NULL. A computed YEAR of zero has the text 0 in some plans, which a column takes for 2000, and
-// 0000 in others.
+// NULL. The text of a computed YEAR of zero is 0 or 0000, depending on the server's plan; a column
+// would store 0 as 2000.
 func (x *execution) checkStored(column int, text []byte) error {
 	switch c := x.p.PartialColumns[column]; {
 	case c.Temporal != engine.Year:

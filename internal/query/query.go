@@ -33,8 +33,8 @@ type Options struct {
 	// Always splits a query that can be split, even if it is small or the server's own plan is
 	// expected to be as fast.
 	Always bool
-	// Inexact also splits aggregates whose last digits depend on the order of additions:
-	// sums and averages of binary fractions, variances.
+	// Inexact also splits aggregates whose last digits depend on the order of additions: sums and
+	// averages of binary fractions (FLOAT, DOUBLE), and variances.
 	Inexact bool
 	// Lock permits a brief lock against writes for a common snapshot: see engine.Reader.OneSnapshot.
 	Lock bool

@@ -199,7 +199,7 @@ func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) 
 	if err != nil {
 		return nil, err
 	}
-	// at returns the cut that has share/of of the interval [from, to) below it.
+	// at divides [from, to) into equal parts, as many as of, and returns the end of part number share.
 	at := func(from, to int64, share, of uint64) int64 {
 		width := uint64(to) - uint64(from)
 		q, rem := width/of, width%of

@@ -308,8 +308,8 @@ func (x *execution) open() (err error) {
 	return nil
 }
 
-// sessionsFor is the number of sessions for the pieces of a server. Roll-ups and few rows need only
-// one, which reads them in the time that several need to begin.
+// sessionsFor is the number of sessions for the pieces of a server. It is 1 if the pieces read
+// roll-ups and few rows: one session reads them in the time that several need to begin.
 func (r *Runner) sessionsFor(p *plan.Plan, n *node) int {
 	if len(p.Rollups) > 0 && fewRows(p.Pieces) {
 		return 1
@@ -483,7 +483,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 }
 
 // samePruned makes the query run whole if the server now reads a partition that it pruned when the
-// query was planned: at that time, another table may have had this name.
+// query was planned: since then, another table may have got the name of one in the query.
 func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil

@@ -171,8 +171,8 @@ func (x *execution) branchTables() (_ *gather, tables []*engine.TempTable, err e
 }
 
 // sameCollations makes the query run whole if the server would compare texts in the temporary
-// tables by other collations than in the branches. A branch's text may be an expression, whose
-// collation counts for less than a column's; in a temporary table, it is a column.
+// tables by other collations than in the branches. A text of a branch may be an expression. In a
+// temporary table it is a column, whose collation takes precedence over that of an expression.
 func (x *execution) sameCollations(g *gather) error {
 	if !slices.ContainsFunc(x.p.Columns, isText) {
 		return nil

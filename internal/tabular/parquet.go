@@ -21,7 +21,7 @@ const (
 	// GroupRows and GroupBytes limit a row group, which is held in memory by writer and readers.
 	GroupRows  = 100_000
 	GroupBytes = 64 << 20
-	// BatchRows, of some BatchBytes, are passed to the library at a time.
+	// BatchRows and BatchBytes limit the rows that are passed to the library at a time.
 	BatchRows  = 128
 	BatchBytes = 1 << 20
 	// DictionaryBytes limits the dictionary of a row group's texts.

@@ -110,7 +110,8 @@ func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// appendKept appends a number that the server keeps, integers without a point or an exponent.
+// appendKept appends a number. A server with Exact digits gets integers without point and exponent;
+// a number of which it would lose digits is refused.
 func (t Type) appendKept(dst, text []byte, n number) ([]byte, error) {
 	if t.Exact == 0 {
 		return append(dst, text...), nil

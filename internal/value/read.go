@@ -37,7 +37,7 @@ type Notation struct {
 	Bytes string `json:"bytes,omitempty"`
 	// DecimalComma means that numbers have a comma as the decimal sign.
 	DecimalComma bool `json:"decimal_comma,omitempty"`
-	// TimeFormats has the form of times by column, "" for all others; without one, see ParseTime.
+	// TimeFormats has the form of times by column, with "" for all others. Without one, see ParseTime.
 	TimeFormats map[string]*TimeFormat `json:"time_formats,omitempty"`
 	// TimeFormat is the form for the column that is read; nil means the forms of ParseTime.
 	TimeFormat *TimeFormat `json:"-"`

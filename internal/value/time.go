@@ -147,7 +147,7 @@ var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 func Units() []string { return []string{"s", "ms", "us", "ns"} }
 
 // parseUnix reads a number of units since 1970, with or without a fraction, and returns it in
-// microseconds. exact reports that the number has no digits beyond a microsecond.
+// microseconds. finer is a value of units. exact reports that no digit is beyond a microsecond.
 func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 	negative := len(p) > 0 && p[0] == '-'
 	if negative {

@@ -40,7 +40,7 @@ type timePart struct{ directive, literal byte }
 
 var compounds = strings.NewReplacer("%%", "%%", "%F", "%Y-%m-%d", "%T", "%H:%M:%S", "%R", "%H:%M", "%D", "%m/%d/%y", "%B", "%b", "%h", "%b", "%A", "%a", "%e", "%d")
 
-// directives are left after compounds are replaced. Each has the part of a time that it sets.
+// directives are all except compounds such as %F. Each has the part of a time that it sets.
 var directives = map[byte]string{'Y': "year", 'y': "year", 'm': "month", 'b': "month", 'd': "day", 'j': "day of the year", 'a': "weekday",
 	'H': "hour", 'I': "hour", 'p': "AM or PM", 'M': "minute", 'S': "second", 'f': "fraction", 'z': "offset"}
 

@@ -335,7 +335,7 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 		most = int(merge.Limit + merge.Offset + 1)
 	}
 	var list []sorted
-	var key, last []byte // keys from last on aren't among the first groups
+	var key, last []byte // a group whose key is last or greater isn't among the first
 	e := m.emitter()
 	byKey := func(a, b sorted) int { return bytes.Compare(a.key, b.key) }
 	for _, t := range m.tables {
@@ -350,7 +350,7 @@ func (m *Memory) sort(ctx context.Context, groups int) ([]sorted, error) {
 			if last != nil && bytes.Compare(key, last) >= 0 {
 				continue
 			}
-			// If most is less than all, twice as many are collected before the last are dropped.
+			// Once there are twice as many as wanted, those beyond most are dropped.
 			if list = append(list, sorted{bytes.Clone(key), t, group}); most < groups && len(list) >= 2*most+1024 {
 				slices.SortFunc(list, byKey)
 				clear(list[most:])

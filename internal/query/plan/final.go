@@ -73,9 +73,9 @@ func (g *grouped) write() error {
 }
 
 // onlyCounts handles servers that take COUNT(x) for COUNT(*) in a query that selects only counts,
-// over all rows. Pieces that read partitions make the same mistake; pieces that read a key range or
-// a roll-up don't. In which versions the mistake extends to COUNT(x)+1 isn't known. Where the
-// answers may differ, the query is refused.
+// over all rows. They also do so in pieces that read partitions, but not in pieces that read a key
+// range or a roll-up. In which versions they do so for COUNT(x)+1 isn't known. onlyCounts refuses a
+// query whose pieces may count otherwise than the whole.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -593,7 +593,7 @@ func (g *grouped) unnamed(item string) string {
 }
 
 // limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
-// end and the first one after it are equal in ORDER BY. Its elements are texts and directions.
+// end and the first one after it are equal in ORDER BY, whose elements are texts and directions.
 func (b *block) limitTies(texts, directions []string, from string) (list []string) {
 	columns, sorts := make([]string, len(texts)), make([]string, len(texts))
 	for i := range texts {

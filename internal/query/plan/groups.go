@@ -53,9 +53,9 @@ type aggregate struct {
 // A part is a column of the group table, after the keys.
 type part struct {
 	name     string
-	text     string // in the query of a piece; "" if pieces don't have the column
-	whole    string // over the block's rows, with the type of the column
-	merge    string // over the rows of pieces, such as SUM(rowmill_p1)
+	text     string // its SQL in the query of a piece; "" if pieces don't have the column
+	whole    string // its SQL over the block's rows, which gives the column's type
+	merge    string // its SQL over the rows of pieces, such as SUM(rowmill_p1)
 	step     engine.MergeStep
 	steps    bool // step is set
 	integers bool // Recipe.Integers
@@ -64,13 +64,13 @@ type part struct {
 // A grouped is the state of splitting a block with groups.
 type grouped struct {
 	*block
-	super  bool // subtotals
+	super  bool // the statement has subtotals
 	parts  []part
 	values []string // arguments of DISTINCT aggregates, by which pieces group, too
 	merges bool     // every part has a step
 	sorts  []sortElement
 	window bool // the element that is being rendered has a window function
-	// ambiguous reports that the query is run whole if certain values occur.
+	// ambiguous reports that a query of Merge.Ties looks for values that are Rules.Ambiguous.
 	ambiguous bool
 }
 
@@ -423,7 +423,7 @@ func (g *grouped) checkKey(k *key) error {
 	return nil
 }
 
-// keyUse tells the server's rules what the keys are compared for.
+// keyUse is the purpose for which the merge compares keys, for Rules.Ambiguous.
 func (g *grouped) keyUse() engine.KeyUse {
 	if g.hasWindows(g.query) {
 		return engine.KeyWindows
@@ -431,7 +431,7 @@ func (g *grouped) keyUse() engine.KeyUse {
 	return engine.KeySorts
 }
 
-// isKeyed reports GROUPING, which tells subtotals from groups.
+// isKeyed reports a call of GROUPING, which tells subtotals from groups.
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
 // groupBy is the clause GROUP BY of a query whose first columns are the keys. Without names it
@@ -516,8 +516,8 @@ func (g *grouped) keyIs(k *key, column string) bool {
 }
 
 // hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may contain
-// such a column. A server without LooseColumns permits it if the keys include the table's primary
-// key; but a piece may read from a union of partitions, which has no primary key.
+// such a column. Servers without LooseColumns permit the column if the keys include the primary key
+// of its table; but a piece may read from a union of partitions, which has no primary key.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -605,12 +605,12 @@ const widestDecimal = 65
 
 // otherDigits reports a decimal number that may get other digits when it is stored: the result of a
 // function may have fewer digits than its type, and a computed number more than the widest type.
-// Other functions check quotients.
+// Callers look for divisions themselves.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }
 
-// computedValue is computed without regard to aggregates, which keep the digits of their arguments.
+// computedValue is as computed, but accepts aggregates: they keep the digits of their arguments.
 func (x *splitter) computedValue(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool { return !arithmetic(e) && !x.isAggregate(e) })
 }

@@ -37,7 +37,7 @@ type Plan struct {
 	// Merge says how the branches' answers are combined: rowmill passes them on one after the other,
 	// or the server stores them in temporary tables and computes the answer.
 	Branches []Branch
-	Why      string // of a branch: why it is run as one piece, or can't be; "" if it is split
+	Why      string // of a branch: why it is run as one piece, or why it can't even be run so; "" if it is split
 	Pieces   []Piece
 	Merge    Merge
 	// EstimatedRows is the server's estimate of the rows that are read; -1 is unknown.
@@ -190,8 +190,8 @@ type Merge struct {
 	// groups. Then there is no second table, and Final reads the first.
 	Rows bool
 	// Steps say how two partial groups whose keys have the same bytes become one: one step for each
-	// column after the keys. They are nil if only the server can merge the groups; then InMemory is
-	// false.
+	// column after the keys. They are nil if only the server can merge the groups; then Kind isn't
+	// InMemory.
 	Steps []engine.MergeStep
 
 	// Outputs are the columns of the answer in terms of a group, for InMemory.

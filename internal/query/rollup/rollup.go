@@ -126,8 +126,8 @@ func (u *Query) Level(r *engine.RolledLevel) (_ *Level, why string) {
 	return l, ""
 }
 
-// hasFraction reports a number such as 1.5 in a condition. In an index of integers, MariaDB and
-// MySQL may find another number for it; the roll-up doesn't have that index.
+// hasFraction reports a number such as 1.5 in a condition. If MariaDB and MySQL look it up in an
+// index of integers, they may find another number. The roll-up doesn't have that index.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")

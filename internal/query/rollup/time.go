@@ -159,7 +159,8 @@ func (t *Time) isTime(e *parse.Expr) bool {
 }
 
 // group returns the name of the column by which the roll-up groups, if e is such a column; else "".
-// It returns "", too, if a group may have several values, such as 'a' and 'A': the roll-up has one.
+// It returns "", too, if a group may have several values, such as 'a' and 'A': the roll-up keeps
+// only one of them.
 func (t *Time) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
