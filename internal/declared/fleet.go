@@ -208,8 +208,8 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns a table of the place to stop keeping, or else the next member to open, or else the
-// pause until a member is to be opened.
+// nextOf returns what is due in a place: a table, left, that is no longer to be kept, or the next
+// member to open. If nothing is due, it returns the pause until something is.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

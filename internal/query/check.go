@@ -100,7 +100,7 @@ func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	}
 	err = errors.Join(err, x.end())
 	c.Rows = int64(len(whole.rows))
-	if why := rerunReason(err); why != "" && got != nil && ctx.Err() == nil { // the whole has an answer
+	if why := rerunReason(err); why != "" && got != nil && ctx.Err() == nil { // the statement run whole has an answer
 		c.Report.Rerun = why
 		return c, nil
 	}

@@ -48,7 +48,7 @@ type Options struct {
 	Progress func(Progress)
 	// NoRerun returns an error in place of running a query again whole.
 	NoRerun bool
-	// Rollups tells what the roll-ups of tables have; nil reads none.
+	// Rollups describes the roll-ups of tables. If it is nil, none is read.
 	Rollups Rollups
 	// NoRollups doesn't read roll-ups, NoCache doesn't use cached partial results.
 	NoRollups, NoCache bool
@@ -65,12 +65,12 @@ type Progress struct {
 	Done, Pieces int
 	// Moved is the number of rows that finished pieces have returned.
 	Moved int64
-	// Took is the time since the first piece began. Left is the time that the rest is expected to
-	// take; 0 is unknown.
+	// Took is the time since the first piece began. Left is the expected time until the last piece
+	// ends; 0 is unknown.
 	Took, Left time.Duration
 }
 
-// Text describes the progress of a query that has taken a time so far.
+// Text describes the progress of a query that began took ago.
 func (p *Progress) Text(took time.Duration) string {
 	line := figure.Duration(math.Floor(took.Seconds()))
 	if p.Pieces > 0 {

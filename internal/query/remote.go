@@ -53,7 +53,7 @@ func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) err
 	return nil
 }
 
-// fetched returns why a set operation with a table of other servers isn't split; "" without one.
+// fetched returns why a set operation that reads a table of other servers isn't split; else "".
 func (r *Runner) fetched(ctx context.Context, s *engine.Session, p *plan.Plan) (string, error) {
 	remote, list, err := r.remotes(ctx, s)
 	if err != nil || len(list) == 0 {

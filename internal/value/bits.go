@@ -10,7 +10,7 @@ import (
 
 var errBits = errors.New("it is not a number of bits: want a decimal integer, b'1010', 0x0A, or as many binary digits as the column has bits")
 
-// bits returns the reader of a BIT column. On servers without such a type it is an integer.
+// bits returns the reader of a BIT column, which is an integer column on servers without that type.
 func (t Type) bits(s Server) Reader {
 	tooMany := fmt.Errorf("it has more than the %d bits that the column stores", t.Bits)
 	read := func(text []byte) (*big.Int, error) {

@@ -149,7 +149,7 @@ func ParseName(native string) Name {
 	return n
 }
 
-// Number returns the number at place i, or without if there is none.
+// Number returns the number at place i. If there is none, it returns the parameter without.
 func (n Name) Number(i, without int) int {
 	if i < len(n.Numbers) {
 		return n.Numbers[i]

@@ -128,7 +128,7 @@ func (c *cursor) expect(word string) sqltext.Token {
 	return c.next()
 }
 
-// end returns the end of the last token.
+// end returns the end of the token that was read last.
 func (c *cursor) end() int { return c.tokens[c.i-1].To }
 
 // of returns the text of a token.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// new returns an expression that begins at a place and ends after the last token.
+// new returns an expression that begins at from and ends after the token that was read last.
 func (p *parser) new(kind Kind, from int, args ...*Expr) *Expr {
 	if len(p.slab) == 0 {
 		p.slab = make([]Expr, 8)
@@ -286,7 +286,7 @@ func (p *parser) prefix(min int) *Expr {
 	return e
 }
 
-// literal returns the literal from a place to the last token.
+// literal returns the literal from a place to the token that was read last.
 func (p *parser) literal(from int) *Expr {
 	e := p.new(Literal, from)
 	e.Name = p.text[from:e.To]

@@ -294,7 +294,7 @@ func (g *grouped) keyOf(e *parse.Expr) int {
 	return slices.IndexFunc(g.keys, func(k *key) bool { return g.equal(k.expr, e) })
 }
 
-// findAggregates finds the calls in the select list, HAVING, ORDER BY and named windows.
+// findAggregates finds the aggregates in the select list, HAVING, ORDER BY and named windows.
 func (g *grouped) findAggregates() error {
 	list := append(outputs(g.query), g.sel.Having)
 	for _, w := range g.sel.Windows {

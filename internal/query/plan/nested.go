@@ -156,7 +156,7 @@ func (b *block) checkOuterQuery(q *parse.Query) error {
 			c.Args = append(c.Args, x.of(a.Span))
 		}
 		in = in[len(e.Args):]
-		// The order of rows doesn't matter to integers.
+		// The order of rows doesn't matter to an aggregate of integers.
 		integers := !slices.ContainsFunc(c.Inputs, func(in engine.ResultColumn) bool { return in.Class != engine.ClassInt })
 		switch r, ok := x.facts.Aggregate(c); {
 		case !ok || r.Tie != "" && !integers || r.Keyed:

@@ -82,7 +82,7 @@ var readsTimes = engine.WordSet(`
 	microsecond minute month monthname quarter second subdate subtime time time_format time_to_sec timediff timestamp timestampadd
 	timestampdiff to_days to_seconds week weekday weekofyear year yearweek convert_tz`)
 
-// within reports whether an expression has an aggregate for whose result column is returns true.
+// within reports whether an expression has an aggregate with a result for which is returns true.
 func (g *grouped) within(e *parse.Expr, is func(engine.ResultColumn) bool) bool {
 	found := false
 	parse.Walk(e, func(x *parse.Expr) bool {

@@ -32,7 +32,7 @@ func (p *Plan) HeadText(reader engine.Reader) string {
 	return p.Partial[0] + p.operand(reader, piece) + p.Partial[1]
 }
 
-// operand is the text in the place of the table in the query of a piece.
+// operand is the text that the query of a piece has in place of the table.
 func (p *Plan) operand(reader engine.Reader, piece Piece) string {
 	if piece.Where == "" {
 		if piece.Table != nil {

@@ -174,11 +174,11 @@ func (b *block) rowItems() (columns, list []string, err error) {
 	return columns, list, wantColumns(p.Columns, len(columns))
 }
 
-// column returns which column of the answer an element of the select list is, as an index.
+// column returns the index that an element of the select list has among the columns of the answer.
 func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
 
-// columnOf returns which column of a result with this number of columns an element is, as an index.
-// A star before the element stands for all columns that aren't other elements.
+// columnOf returns the index that an element has in a result with this number of columns. A star
+// before the element stands for all columns that aren't other elements.
 func (b *block) columnOf(item, columns int) int {
 	if stars(b.sel.Items[:item]) > 0 {
 		return item + columns - len(b.sel.Items)
