@@ -33,7 +33,7 @@ type Fleet struct {
 	Read func(ctx context.Context, path string) (*File, error)
 	// Prepare is called for each table before it is kept.
 	Prepare func(ctx context.Context, t *Table) error
-	// Leads is called when this process begins or ceases to lead a table.
+	// Leads is called when this process begins or ceases to lead a table: only the leader keeps it.
 	Leads func(t *Table, leads bool)
 	// Say receives the events of a member, and the reason why it isn't kept, each reason once.
 	Say func(m *Member, text string, err error)

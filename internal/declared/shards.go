@@ -88,7 +88,7 @@ func (c *Cluster) Close() error {
 	return errors.Join(err, closeAll(c.Nodes))
 }
 
-// Plan plans what applies the declaration on the nodes, and then on the head.
+// Plan plans the steps that apply the declaration on the nodes, and then on the head.
 func (c *Cluster) Plan(ctx context.Context) (*apply.Plan, error) {
 	return plan(ctx, c.declared, c.Head, c.Nodes)
 }

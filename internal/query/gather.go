@@ -213,7 +213,7 @@ func sameTexts(a, b engine.ResultColumn) bool {
 	case a.Binary != b.Binary || a.Hex != b.Hex:
 		return false
 	case isText(a) && isText(b):
-		return a.Scale == b.Scale // of durations
+		return a.Scale == b.Scale // the digits of a second, of durations
 	case a.Class == engine.ClassInt && b.Class == engine.ClassInt:
 		return true
 	}

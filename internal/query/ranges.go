@@ -89,7 +89,7 @@ func keyOf(ctx context.Context, reader engine.Reader, s *engine.Session, t *engi
 			k.null = c.Null
 		}
 	}
-	// Two queries with a limit use the key on every server.
+	// Two queries with ORDER BY and LIMIT 1 use the key on every server.
 	var ends [2]string
 	found := 0
 	for i, order := range []string{"", " DESC"} {

@@ -215,7 +215,7 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 }
 
 // columnsIn returns the columns of a table that a statement may name, at least one. With a star,
-// these are all columns that aren't invisible.
+// they include all columns that aren't invisible.
 func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
 		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })

@@ -105,7 +105,7 @@ func New(f Format, w io.Writer, o Options) (Writer, error) {
 	return &bitWriter{Writer: of}, nil
 }
 
-// A form is what the texts of a column are to a format.
+// A form says what the texts of a column are, such as integers: it decides how a format has them.
 type form int
 
 const (

@@ -116,7 +116,7 @@ func (t *groupTable) kind(record []uint64, slot int) int {
 	return t.flags(record, slot) & (1<<kindBits - 1)
 }
 
-// scale is the number of digits after the point of a number.
+// scale is the number of digits after the point of the number in a slot of a record.
 func (t *groupTable) scale(record []uint64, slot int) int {
 	if s := t.slots[slot].scale; s >= 0 {
 		return s

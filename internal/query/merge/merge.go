@@ -399,7 +399,7 @@ func (e *emitter) row(t *groupTable, group int) (err error) {
 	return e.sink.Row(e.values)
 }
 
-// none is the answer over no rows at all, without GROUP BY.
+// none passes the answer over no rows at all, without GROUP BY, to the sink.
 func (e *emitter) none() error {
 	for i, o := range e.m.outputs {
 		e.values[i] = nil

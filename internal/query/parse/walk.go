@@ -195,5 +195,5 @@ func Equal(a, b *Expr, same func(a, b []string) bool) bool {
 		})
 }
 
-// Flipped is each comparison with its operands exchanged: a < b is b > a.
+// Flipped has for each comparison the one with its operands exchanged: a < b is b > a.
 var Flipped = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

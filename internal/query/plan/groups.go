@@ -93,7 +93,7 @@ func (b *block) splitGroups() error {
 }
 
 // checkTypes refuses groups over a join if the type of a column depends on which table the server
-// sorts. The server may sort for DISTINCT aggregates, and for keys of another table.
+// sorts. It may sort for DISTINCT aggregates, and for keys of a table other than the cut one.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil

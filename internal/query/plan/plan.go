@@ -198,7 +198,7 @@ type Merge struct {
 	Outputs []Output
 	// OrderBy, NullsLast, Limit and Offset are for InMemory.
 	OrderBy       []SortKey
-	NullsLast     bool  // of the keys: groups that are equal in OrderBy are sorted by their keys
+	NullsLast     bool  // for keys, by which groups that are equal in OrderBy are sorted
 	Limit, Offset int64 // Limit -1 is none
 	// Unique reports that no two groups are equal in all of OrderBy. Otherwise two groups may tie at
 	// an end of the limit, and the answer isn't determined.

@@ -94,7 +94,7 @@ func (u *Query) bounds() rolling.Period {
 type Level struct {
 	*engine.RolledLevel
 	edits []parse.Edit
-	// counts are the columns, by index, in which a sum of the level's counts replaces a count.
+	// counts has the columns, by index, that sum up integers of the level, such as its counts.
 	counts map[int]bool
 }
 
@@ -198,7 +198,7 @@ func (u *Query) derive(l *Level, t *Time, e *parse.Expr, item int) (why string) 
 }
 
 // aggregate returns the text of an aggregate in terms of a level's columns; "" if the level doesn't
-// have it. count reports that a sum of integers replaces a count.
+// have it. count reports that the text sums up integers of the level, such as its counts.
 func (u *Query) aggregate(t *Time, e *parse.Expr) (text string, count bool) {
 	if e.Distinct || e.Filter != nil || e.Over != nil || e.OrderBy != nil || e.Qualified || e.Separator != "" || !e.Star && len(e.Args) != 1 {
 		return "", false
@@ -324,7 +324,7 @@ func (u *Query) Rest(used []rolling.Period, rows map[string]int64) (whole []stri
 		}
 		x := p.Period
 		if p.Name == u.table.Periods[0].Name {
-			x.From = math.MinInt64 // where partitions have no lower bound
+			x.From = math.MinInt64 // the first partition may have no lower bound
 		}
 		if p.Name == u.table.Periods[len(u.table.Periods)-1].Name {
 			x.To = math.MaxInt64
