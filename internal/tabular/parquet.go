@@ -38,8 +38,8 @@ type parquetWriter struct {
 	// values are the batch's values, text the bytes to which they refer.
 	values  []parquet.Value
 	text    []byte
-	inGroup int64 // bytes
-	began   int64 // rows at the beginning of the group
+	inGroup int64 // bytes of the current group
+	began   int64 // rows before the current group
 }
 
 // A parquetColumn is a column and the form in which the file has it.

@@ -55,7 +55,7 @@ const (
 	slotInt   // an integer in units of the last digit
 	slotWide  // the place of a wide in the arena
 	slotBytes // the place of a text in the arena
-	slotWord  // 64 bits
+	slotWord  // the 64 bits of BIT_AND, BIT_OR or BIT_XOR
 
 	kindBits  = 3
 	mostScale = 1<<(8-kindBits) - 1

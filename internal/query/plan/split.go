@@ -47,7 +47,7 @@ type splitter struct {
 
 // Split makes the plan of a statement for a session with the given settings. If a split isn't
 // certain to be exact, the plan passes the statement on whole, and Plan.Whole says why. As soon as
-// the partitions to read are known, Split calls slower: if that returns a reason, the plan is whole.
+// the partitions to read are known, Split calls slower: if it returns a reason, the plan is whole.
 // An error comes from the connection or the context.
 func Split(ctx context.Context, f Facts, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
