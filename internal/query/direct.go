@@ -148,9 +148,8 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	return pieces, rows, "", nil
 }
 
-// local returns why a node may answer the query otherwise than the head: a time zone, type or
-// function is defined otherwise there. It also sets p.Whole, unless the table is Rewritten: then
-// the head fetches the rows and evaluates the query.
+// local returns why a node may answer the query otherwise than the head: its time zones, types or
+// functions differ. It also sets p.Whole, unless the head only fetches rows (Table.Rewritten).
 func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)

@@ -110,8 +110,7 @@ func (t Type) decimals(s Server) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// appendKept appends a number. A server with Exact digits gets integers without point and exponent;
-// a number of which it would lose digits is refused.
+// appendKept appends a number, unless a server with Exact digits would lose some of its digits.
 func (t Type) appendKept(dst, text []byte, n number) ([]byte, error) {
 	if t.Exact == 0 {
 		return append(dst, text...), nil

@@ -56,8 +56,8 @@ type ordering struct {
 	named bool // by ORDER BY
 }
 
-// NewMemory returns a merge. limit is for the tables of each worker, in bytes. It returns an
-// InexactError if values of the plan's columns can't be merged in memory. Before a merge on the
+// NewMemory returns a Memory for a plan. limit is for the tables of each worker, in bytes. An error
+// is an InexactError: values of the plan's columns can't be merged in memory. Before a merge on the
 // server, a Memory merges the groups whose keys have the same bytes, so that fewer rows are sent.
 func NewMemory(p *plan.Plan, limit int64) (*Memory, error) {
 	m := &Memory{plan: p, keys: p.PartialColumns[:p.Keys], seed: maphash.MakeSeed(), limit: limit}

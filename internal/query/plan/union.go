@@ -47,9 +47,9 @@ func branches(q *parse.Query) (list []*branch) {
 	return list
 }
 
-// splitUnion makes the plan of a set operation. Each branch is split, or run whole if its rows are
-// certain. In a UNION ALL that changes no types, the branches' answers are passed on one after the
-// other; otherwise the server computes the set operation from temporary tables.
+// splitUnion makes the plan of a set operation. Each branch is split, or else run whole if certain
+// permits that. In a UNION ALL that changes no types, the branches' answers are passed on one after
+// the other; otherwise the server computes the set operation from temporary tables.
 func (x *splitter) splitUnion(original string) (err error) {
 	p, q := x.plan, x.query
 	o := &block{splitter: x, query: q, limit: -1}
@@ -212,7 +212,7 @@ func (x *splitter) storeBranches(o *block, list []*branch, all bool, with sqltex
 			if (c.Class == engine.ClassFloat || want.Class == engine.ClassFloat) && want.Class != c.Class || c.Unsigned != want.Unsigned {
 				return refuse(branchTypes, want.Name)
 			}
-			// A quotient has more digits than its type. They are stored if the result's column has room.
+			// A quotient has more digits than its type. A column of the answer with room would store them.
 			if x.traits.HiddenDigits && c.Class == engine.ClassDecimal && c.Scale < want.Scale && b.quotients() {
 				return refuse(branchQuotients, want.Name)
 			}

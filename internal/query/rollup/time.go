@@ -159,8 +159,7 @@ func (t *Time) isTime(e *parse.Expr) bool {
 }
 
 // group returns the name of the column by which the roll-up groups, if e is such a column; else "".
-// It returns "", too, if a group may have several values, such as 'a' and 'A': the roll-up keeps
-// only one of them.
+// It also returns "" if a group may have several values, such as 'a' and 'A', but a row only one.
 func (t *Time) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
