@@ -138,7 +138,7 @@ type counter struct {
 func (c *counter) Columns(cols []engine.ResultColumn) error {
 	c.begun = true
 	for i := range cols {
-		if cols[i].Declared { // as if the server had answered the whole
+		if cols[i].Declared { // as if the server had answered the whole query
 			cols = slices.Clone(cols)
 			for k := range cols {
 				cols[k].Class, cols[k].Declared = engine.ClassOther, false

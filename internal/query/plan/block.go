@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// hole marks the place in the query of a piece for the table's name with the piece's partitions.
+// hole stands in the query of a piece where the table's name and the piece's partitions belong.
 const hole = '\x00'
 
 // A block is the SELECT that is split, with the table in its FROM that is divided among pieces.
