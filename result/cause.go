@@ -38,7 +38,8 @@ type Cause struct {
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is the share that this cause explains beyond the shown causes before it.
+	// Attributed is what this cause adds to the share of the time below target that the shown causes
+	// before it explain.
 	Attributed float64 `json:"attributed"`
 }
 
@@ -51,7 +52,7 @@ type candidate struct {
 	floor, relative float64
 	// in returns the value in an interval; false if it is unknown. Without in, the value is figure.
 	in func(ivs []judged, i int) (float64, bool)
-	// instead names a better candidate: this one is left out if that one's values are known.
+	// instead names a better candidate. If its values are known, the present candidate is left out.
 	instead string
 }
 

@@ -191,7 +191,7 @@ func (m *Merger) payload(hdr string) ([]byte, error) {
 func (m *Merger) walk(p []byte, add bool) (int64, error) {
 	at, sum := 0, int64(0)
 	for len(p) > 0 {
-		v, n := binary.Varint(p) // the format encodes counts below 2^55 in the same way
+		v, n := binary.Varint(p) // the format's encoding differs from Varint only from 2^55 on
 		if n <= 0 {
 			return 0, errHistogram
 		}

@@ -74,7 +74,7 @@ type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`
 	Layout   string `json:"layout"` // "plain" or "rolling"
-	// At most one of these is set. A record's rows are then the unit in its comment.
+	// At most one of these is set. Its comment says what the record then counts as rows.
 	Speed  *Speed  `json:"speed,omitempty"`   // bench mixed, points: rows or queries
 	Scan   *Scan   `json:"scan,omitempty"`    // bench scan: queries
 	HotRow *HotRow `json:"hot_row,omitempty"` // bench hotrow: runs

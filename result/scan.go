@@ -75,7 +75,8 @@ func ScanPoints(recs ...*Record) []ScanPoint {
 	return out
 }
 
-// scanSeconds returns the time of the point that which chooses; NaN if there are fewer than two.
+// scanSeconds returns the Seconds of one of the run's points: the function which chooses it. It
+// returns NaN if there are fewer than two points.
 func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
 	if points := ScanPoints(r); len(points) > 1 {
 		return which(points).Seconds

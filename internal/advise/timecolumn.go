@@ -117,8 +117,8 @@ func (c *sampled) bounds() (lo, hi float64) {
 // perSecond has the units in which integers count time since 1970, and how many make a second.
 var perSecond = map[string]float64{"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
-// unit returns the unit in which all values are times between 2000 and ten years from now; "" if no
-// unit does that.
+// unit returns the unit in which all values are times between 2000 and ten years from now; "" if
+// there is no such unit.
 func (c *sampled) unit(now time.Time) string {
 	lo, hi := c.bounds()
 	for name, n := range perSecond { // at most one unit fits

@@ -25,8 +25,8 @@ const (
 // A Calibration is what open partitions of a table cost, measured on private servers.
 type Calibration struct {
 	engine.OpenCost
-	// Add is the time of adding one partition, in seconds, by the number of partitions. From says how
-	// the costs were measured.
+	// Add is the time in seconds that adding one partition takes, by the number of partitions that
+	// exist. From says how the costs were measured.
 	Add  statistics.Line
 	From string
 }
@@ -103,7 +103,7 @@ func calibration(recs []result.Record) (*Calibration, bool) {
 	c := &Calibration{}
 	c.Each = perPartition(each)
 	c.Partition = perPartition(memory) - connections*c.Each
-	mean, _ := statistics.MeanVariance(idle) // each lacks the connections' own memory: they exist before
+	mean, _ := statistics.MeanVariance(idle) // idle has the connections' own memory, which each lacks
 	c.Connection = mean + each[0] - c.Each*partitions[0]
 	c.Base = memory[0] - connections*c.Connection - partitions[0]*(c.Partition+connections*c.Each)
 	c.Add, _ = statistics.FitLine(at, add)

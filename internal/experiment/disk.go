@@ -32,8 +32,8 @@ type DiskSpec struct {
 }
 
 const (
-	// maxBlock and maxDepth are more than a server asks for. A file of leastFile holds more than the
-	// deepest usual queue of the largest blocks.
+	// maxBlock and maxDepth limit --sizes and --depths: no server asks for so much. leastFile is the
+	// size of the smallest file: all requests of a usual queue are for less.
 	maxBlock, maxDepth = 16 << 20, 1024
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
@@ -137,7 +137,7 @@ func (e *Env) diskTrials(ctx context.Context, s *Spec, all []diskTrial) (recs []
 		if r.wrote && (t.job.WritePercent == 0 || t.order == 1) {
 			e.Show.Note(fmt.Sprintf("the disk rests for %v after the writes", restAfterWrites))
 			if err := engine.Sleep(ctx, restAfterWrites); err != nil {
-				return nil, nil // interrupted; each says so
+				return nil, nil // interrupted; the function each returns the error
 			}
 		}
 		if t.order == 1 {

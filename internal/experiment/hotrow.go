@@ -71,7 +71,7 @@ const spareFiles = 100
 // enoughFiles refuses more connections than this process may have open.
 func enoughFiles(clients int) error {
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(clients+spareFiles) <= uint64(limit.Max) { // it is signed on FreeBSD
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(clients+spareFiles) <= uint64(limit.Max) { // on FreeBSD, Max is signed
 		return nil // Go raises the soft limit to the hard one
 	}
 	return engine.Hinted(fmt.Errorf("%d clients need %d open files, and this process may have %d", clients, clients+spareFiles, limit.Max),
@@ -139,7 +139,7 @@ func (m *measurement) hotRow(ctx context.Context, way string, clients int) error
 	if err != nil {
 		return err
 	}
-	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // it replaces the tables of the ceiling
+	schema, err := w.Setup(ctx, m.db.Capabilities().Stores) // it replaces the tables that ceiling has created
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []
 	if err == nil {
 		err = plan.Run(ctx, func(s apply.Step) {
 			for _, q := range s.SQL {
-				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // leave out the statements for the state
+				if strings.Contains(q, m.db.Dialect().Quote(t.Name)) { // not the statements for rowmill's own tables
 					schema = append(schema, q)
 				}
 			}

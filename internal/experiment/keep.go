@@ -161,7 +161,7 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	r.w.Beside = r.watchKeeper
 	if k.WithRun {
 		r.w.Beside = r.keepHere
-		// The table may not have been maintained for a long time.
+		// If the last maintenance was long ago, much is due: do it before the first insert.
 		clock.Stop()
 		if err := schedule.Once(ctx, t); err != nil {
 			return fmt.Errorf("keep %s before the first insert: %w", t.Declared.Name, err)
@@ -231,7 +231,7 @@ func (r *keepRun) timeSyncs(ctx context.Context) (ends func()) {
 	return upkeep.Background(ctx, func(ctx context.Context) { r.disk.Watch(ctx, server.Dir) })
 }
 
-// pollFor is the interval at which a keeper checks for unplanned work, on its clock.
+// pollFor is how often, by the run's clock, the scheduler looks for work that wasn't foreseen.
 const pollFor = 10 * time.Second
 
 type eventFunc = func(what, object string, began time.Time)
@@ -269,8 +269,8 @@ func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	return r.follow(last, &since, event)
 }
 
-// lateRecord is how long after its end an action may be recorded. Until then, a later action of
-// another lane may be recorded before it.
+// lateRecord is how long after its end an action may be recorded. Until then, follow reads it
+// although a later action of another lane has been recorded before.
 const lateRecord = 10 * time.Second
 
 // follow reads the actions after since, and advances since.

@@ -300,7 +300,7 @@ func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (r
 	for i, t := range m.Trials {
 		note := fmt.Sprintf("run %d of %d: %s", t.Cell.Order, t.Cell.Runs, t.Label)
 		if i > 0 {
-			// The order is random, so that the past runs are representative of the rest.
+			// The order is random, so that the remaining runs take as long on average as the past runs.
 			rest := time.Since(began) / time.Duration(i) * time.Duration(len(m.Trials)-i)
 			note += fmt.Sprintf("; about %s left", rest.Round(time.Second))
 		}

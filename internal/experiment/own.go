@@ -73,8 +73,8 @@ func (s *Spec) own() (*workload.Own, error) {
 	return &workload.Own{Declaration: d}, nil
 }
 
-// SetTable lets the Spec measure a declared table. The table's periods are as declared, unless auto
-// is set.
+// SetTable lets the Spec measure a declared table. Its periods are as long as declared or, if auto
+// is set, so long that two of them fit into the cache.
 func (s *Spec) SetTable(t *TableSpec, auto bool) error {
 	s.Table = t
 	o, err := s.own()

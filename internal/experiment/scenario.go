@@ -18,7 +18,7 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Script is what a Spec says of a scenario, besides its target, interval, seed and proof.
+// A Script is the scenario of a Spec. Target, interval, seed and proof are fields of the Spec.
 type Script struct {
 	// Text is the declaration, Source its name in errors.
 	Text   string `json:"text" toml:"text"`
@@ -40,7 +40,7 @@ type ScenarioPlan struct {
 	finalBytes int64
 	// all are the runs of the scenario, trials those still to be made.
 	trials, all []Trial
-	// done are the recorded runs that came to their end.
+	// done are the recorded runs that were completed.
 	done []result.Record
 }
 

@@ -158,7 +158,7 @@ func (s *scrape) Collect(ch chan<- prometheus.Metric) {
 	}
 	set("blockers", "Transactions that block due tasks.", float64(len(st.Blockers)))
 	set("blocker_age_seconds", "Age of the oldest transaction that blocks due tasks; 0 without one.", age)
-	last := map[string]time.Time{} // by kind: two actions of a kind may have the same time
+	last := map[string]time.Time{} // st.Latest has two actions of a kind if they have the same time
 	for _, a := range st.Latest {
 		if a.Error == "" {
 			last[a.Action] = a.At

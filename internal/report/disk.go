@@ -21,7 +21,7 @@ const (
 	// chance. elsewhere is the factor by which the device's bytes may differ from the job's: the two
 	// are read at different moments.
 	beyond, elsewhere = 1.2, 1.5
-	// heldBack is the share of the time for which a control group had used up its CPU quota.
+	// heldBack: a job that had no CPU quota left for more than this share of its time is doubtful.
 	heldBack = 0.05
 	// instant, in microseconds, is about how long the fastest flash takes to be programmed. A
 	// faster flush went to a cache.

@@ -195,7 +195,7 @@ func clip(spans []span, in span) []span {
 	return out
 }
 
-// known returns what the method sent returns, and the acknowledged rows whose delete is in doubt.
+// known is sent, but its acknowledged rows include those whose delete was not acknowledged.
 func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()

@@ -203,7 +203,7 @@ func newInsert(db engine.DB, opt InsertOptions, p preset) *Insert {
 	return w
 }
 
-// widen gives a counted key 64 bits, because it may exceed 2^31.
+// widen gives the column that is counted up 64 bits, because its values may exceed 2^31.
 func widen(t *engine.Table) {
 	t.Columns = slices.Clone(t.Columns)
 	for i := range t.Columns {
@@ -445,7 +445,7 @@ const cleanUp = 30 * time.Second
 // drop drops a table, which may be from a run of another layout.
 func (w *Insert) drop(ctx context.Context, t *table) error {
 	var parts []rolling.Partition
-	if t.Values == 0 { // lists of values are no periods
+	if t.Values == 0 { // partitions by lists of values are no periods
 		var err error
 		if parts, err = w.db.Catalog().Partitions(ctx, &t.Table); err != nil && !errors.Is(err, engine.ErrNoTable) {
 			return err
@@ -540,8 +540,8 @@ func (w *Insert) DeletedRows() int64 {
 	return w.total(func(t *table) int64 { return t.tail.removed.Load() })
 }
 
-// RowsNow returns the acknowledged number of rows in all tables, if the options ask for
-// readers or for rows to keep.
+// RowsNow returns the number of acknowledged rows in all tables. Clients count them only in tables
+// with tail.followed, e.g. if the options ask for readers or for rows to keep.
 func (w *Insert) RowsNow() int64 {
 	return w.total(func(t *table) int64 { return t.held() - w.droppedRows(t) })
 }

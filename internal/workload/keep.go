@@ -97,7 +97,7 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	}
 	w := &Keep{db: db, opt: o, table: engine.Table{Name: t.Name, By: t.By}}
 	if db.Capabilities().Embedded {
-		// The writers of an embedded engine determine the period themselves.
+		// The writers of an embedded engine themselves determine which period a row belongs to.
 		w.table.Grid = t.Grid
 		if t.Epoch > 0 {
 			return nil, engine.Classed(engine.ErrUnsupported, fmt.Errorf("insert into %s: on %s only where %s is a time, or a sequence", t.Name, db.Info().Engine, t.By))
@@ -106,7 +106,7 @@ func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions)
 	if err := w.columns(t, s); err != nil {
 		return nil, fmt.Errorf("insert into %s: %w", t.Name, err)
 	}
-	// Writers only check that a key contains the time.
+	// Writers use the primary key only to check that it contains the column By.
 	w.table.PrimaryKey = []string{t.By}
 	return w, w.table.Validate()
 }

@@ -199,7 +199,7 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	if m.sent == nil {
 		m.sent, m.acked = make([]atomic.Int32, m.lookup.slots), make([]atomic.Int32, m.lookup.slots)
 	}
-	for i := range m.sent { // of a fill before; hundreds of megabytes for the largest tables
+	for i := range m.sent { // counts of the last fill; new ones would take up to hundreds of megabytes
 		m.sent[i].Store(0)
 		m.acked[i].Store(0)
 	}

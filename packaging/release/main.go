@@ -147,7 +147,7 @@ var semantic = regexp.MustCompile(`^v?([0-9]+\.[0-9]+\.[0-9]+)(?:-([0-9]+)-g[0-9
 
 // packageVersion returns a version that package managers can compare. A tagged commit has the tag's
 // version, such as 1.2.3. A later commit also has its time, which makes the version greater. Before
-// the first tag, the version is less than any.
+// the first tag, the version is less than that of any tag.
 func (r *release) packageVersion() (version, metadata, prerelease string) {
 	stamp := "git" + r.time.Format("20060102150405")
 	m := semantic.FindStringSubmatch(r.version)

@@ -21,7 +21,7 @@ import (
 )
 
 // kinds are the kinds of runs other than inserts. A scenario of one kind has no section of another
-// kind, no defaults of inserts, no share of memory, and no key in without.
+// kind, no defaults of inserts, no share of memory, and none of the keys that its without lists.
 var kinds = []struct {
 	does, noun string
 	// figures is the prefix of the names of the figures that only such a run has.

@@ -78,8 +78,8 @@ type Run struct {
 	Preset, Layout, Method      string
 	Writers, Batch, KeepPeriods int
 	Indexes                     *int
-	// PeriodShare is a period's share of the rows; 0 means that two periods fit into the database's
-	// cache.
+	// PeriodShare is the share of the run's rows that one period holds; 0 lets two periods fit into
+	// the database's cache.
 	PeriodShare float64
 	Rate        float64 // rows per second; 0 is as fast as possible
 	MaxTime     time.Duration

@@ -275,7 +275,7 @@ func (p *Picture) Draw(cv Canvas, in Box, title, subtitle string) error {
 	return nil
 }
 
-// Weight returns a chart's share of a picture, or 1 for 0.
+// Weight returns f, the height or width of a chart relative to other charts; 1 if f is 0.
 func Weight(f float64) float64 { return cmp.Or(f, 1) }
 
 // dpi makes a point 4/3 of a pixel, as in browsers.

@@ -28,7 +28,7 @@ type Scale struct {
 	Name     string
 	Log      bool
 	From, To float64 // the span, if To is above From
-	// Ticks are fixed ticks; nil puts ticks at round numbers. Format writes the others.
+	// Ticks are fixed ticks; nil puts ticks at round numbers, whose labels Format writes.
 	Ticks  []Tick
 	Format func(float64) string
 	// Margin is the space beyond the data: a share of the span; a factor on a logarithmic axis.

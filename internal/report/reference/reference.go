@@ -164,7 +164,7 @@ func deviations(s *result.Scenario, runs map[string]*result.Record, missing []st
 		r := runs[name]
 		switch {
 		case r == nil:
-		case r.End != nil && r.End.Stopped == byLimits && r.Run.Rows == 0: // only its time was to end it
+		case r.End != nil && r.End.Stopped == byLimits && r.Run.Rows == 0: // the run had no other limit
 		case r.End != nil && r.End.Stopped == byLimits:
 			sum := r.Summary()
 			out = append(out, fmt.Sprintf("%s was ended by its limit of %s at %s of %s rows: its last tenth is the last tenth of the rows inserted",

@@ -21,13 +21,13 @@ type Source struct {
 	cells uint64
 }
 
-// roundedShares makes up for the rounding of shares.
+// roundedShares makes a limit on shares a little stricter, because shares are rounded.
 const roundedShares = 1 - 1e-3
 
 // Apart returns a source in which the rows of a tick have different numbers. No value may have more
 // than 1/tick of the rows.
 func (c Source) Apart(tick int64) Source {
-	largest := 1 / float64(max(c.Last, 1)) // share of a value
+	largest := 1 / float64(max(c.Last, 1)) // share of the most frequent value
 	if c.Ranks != nil {
 		largest = c.Ranks.largest
 	}
@@ -61,10 +61,10 @@ type Ranks struct {
 	parts    []part
 	distinct uint64
 	spread   uint64  // coprime to distinct; 1 unless frequencies differ
-	largest  float64 // share of a value
+	largest  float64 // share of the most frequent value
 }
 
-// A part is a range of ranks of one frequency, and its range of draws, within 0 to 1.
+// A part is a range of equally frequent ranks, and the range of draws in [0, 1) that choose them.
 type part struct {
 	first, count uint64
 	from, share  float64
@@ -86,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns ranks of distinct values. The first have the shares in heavy or of a Zipf
-// distribution; the others share the rest. With a tick, no value gets more than one row of each
-// tick: the next values get the excess. nil means that the rows of a tick can't all differ.
+// NewRanks returns ranks of distinct values. The first values have the shares of rows in heavy or in
+// a Zipf distribution; the other rows are divided evenly. With a tick, no value gets two rows of a
+// tick: the next values get the excess. The result is nil if the rows of a tick can't all differ.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

@@ -19,8 +19,8 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// Later completes the cost c and notes it. c belongs to a phase after the creation of the tables,
-// which began at began.
+// Later completes the cost c and notes it. c belongs to a phase that began at began, after the
+// tables were created.
 func (w *Tables) Later(ctx context.Context, c result.TablesCost, began time.Time) error {
 	c.Objects, c.Seconds = w.made, time.Since(began).Seconds()
 	if err := w.cost(ctx, &c); err != nil {

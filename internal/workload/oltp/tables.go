@@ -25,7 +25,7 @@ const (
 const (
 	// MaxTables is the largest number in the report that this measurement repeats.
 	MaxTables = 1_000_000
-	// definitionSizes and definitionIndexes make 50 definitions: by columns, and by secondary indexes.
+	// There are 50 definitions: 10 numbers of columns, each with 5 numbers of secondary indexes.
 	definitionSizes, definitionIndexes = 10, 5
 	// tablesMarks is how often the costs are measured while tables are created.
 	tablesMarks = 20
@@ -226,7 +226,7 @@ func (w *Tables) failed(n int, err error) error {
 	return fmt.Errorf("create %s %s of %s: %w", what, figure.Count(int64(w.made+n)), figure.Count(int64(w.Objects())), err)
 }
 
-// mark measures the costs if another part of the tables has been created.
+// mark measures the costs if the number of tables or partitions has reached the next mark.
 func (w *Tables) mark(ctx context.Context, s *engine.Session) error {
 	marks := min(cmp.Or(w.opt.Steps, tablesMarks), w.Objects()/w.Batch())
 	if w.made*marks < w.Objects()*(w.next+1) {

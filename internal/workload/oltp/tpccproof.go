@@ -220,7 +220,7 @@ func (p *tpccProof) skipped() {
 	p.add(fmt.Sprintf("deliveries: at most %d%% of districts had none", most), skipped <= max(1, all*most/100), fmt.Sprintf("%d of %d", skipped, all))
 }
 
-// bands examines the shares by clause 9.2.2.5.
+// bands examines whether the mix of transactions is within the limits of clause 9.2.2.5.
 func (p *tpccProof) bands() {
 	w, total := p.w, func(fact string) float64 { return float64(p.w.total(fact)) }
 	p.percent("rolled-back new orders", total(factRolledBack), total(result.NewOrder), 0.9, 1.1)

@@ -57,7 +57,7 @@ const (
 // A deck deals numbers in a random order, each as often as it is in the deck. Then it is shuffled
 // again.
 type deck struct {
-	shares []int // of number i
+	shares []int // element i: how often the deck has number i
 	left   []int64
 }
 
@@ -298,7 +298,7 @@ func (c *tpccTerminal) prices(ctx context.Context) {
 		l.cents = -1
 	}
 	c.ask(ctx, c.lines, "SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN ($items)", func(l *tpccLine, value string) {
-		price, _ := strconv.ParseFloat(value, 64) // of digits
+		price, _ := strconv.ParseFloat(value, 64) // no error: value is a decimal of the server
 		l.cents = int64(math.Round(100 * price))
 	})
 }
@@ -396,7 +396,7 @@ func (c *tpccTerminal) deliver(ctx context.Context) {
 	c.change(ctx, len(oldest), "UPDATE orders SET o_carrier_id = $carrier"+c.of("o", "o_id", oldest))
 	amounts := ""
 	for _, r := range c.rows(ctx, "SELECT ol_d_id, SUM(ol_amount) FROM order_line"+c.of("ol", "ol_o_id", oldest)+" GROUP BY ol_d_id") {
-		sum, _ := strconv.ParseFloat(r[1], 64) // of digits
+		sum, _ := strconv.ParseFloat(r[1], 64) // no error: a decimal of the server
 		amounts += fmt.Sprintf(" WHEN %s THEN %.2f", r[0], sum)
 	}
 	c.exec(ctx, "UPDATE order_line SET ol_delivery_d = $now"+c.of("ol", "ol_o_id", oldest))

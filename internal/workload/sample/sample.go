@@ -24,7 +24,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A sample has at most this share of a table's pages, and about so many rows at most.
+// A sample has at most this share of a table's pages, and about so many rows at most and at least.
 const (
 	sampledShare = 0.01
 	mostSampled  = 20_000
@@ -383,7 +383,7 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 }
 
 // rates returns how often near and distant rows have the same value, and the number of distant
-// pairs that have it. Near is 0 if there are too few pairs to tell.
+// pairs with the same value. near is 0 if there are too few near pairs to tell.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
