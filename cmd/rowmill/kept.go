@@ -23,7 +23,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
-	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; of a table with [shards] also the name of one node")
+	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; for a table with [shards], also the name of one node")
 	flags.StringVar(&f.clock, "clock", "", "read the current time from this `FILE`, as 2026-03-29T01:00:00Z, again and again; for tests")
 	_ = flags.MarkHidden("clock") // no error: the line above defines the flag
 }

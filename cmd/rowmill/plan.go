@@ -74,7 +74,7 @@ func (a planner) planCommand() *cobra.Command {
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.StringVar(&f.disk, "disk", "", "take --disk-reads from this `DISK.jsonl` of bench disk")
 	cli.IntWithin(flags, &f.connections, "connections", engine.OpenConnections, 1, 100_000, "connections that have the table open, `N`, for the server's memory")
-	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: as bench tables measured it)")
+	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: use the costs that bench tables showed)")
 	f.prices.define(flags)
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
@@ -125,7 +125,7 @@ func (a planner) plan(ctx context.Context, files []string, f planFlags) error {
 		if !in.Recorded(recs, f.record) {
 			return errNoInserts(f.record)
 		}
-		if f.rate > 0 { // --rate stays the rate; the record says what can be promised
+		if f.rate > 0 { // the plan is for --rate; the record only says what can be promised
 			in.Rate = given
 		}
 	}

@@ -83,7 +83,7 @@ func (a queries) queryCommand() *cobra.Command {
 			cli.SizeVar(flags, &f.options.Memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
 			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, and variances, whose last digits then differ (default false)")
 			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
-			cli.ChoiceVar(flags, &f.snapshot, "snapshot", snapshotAuto, []string{snapshotAuto, snapshotLock, snapshotRequire}, "all connections see the same rows: `HOW` auto (if the server can without a lock, else there\nis a warning), lock (a brief lock against writes if need be), or require (else not split)")
+			cli.ChoiceVar(flags, &f.snapshot, "snapshot", snapshotAuto, []string{snapshotAuto, snapshotLock, snapshotRequire}, "let all connections see the same rows: `HOW` auto (if the server can do it without a lock, else it\nwarns), lock (by a brief lock against writes, if needed), or require (if it can't, don't split)")
 			flags.BoolVar(&f.options.NoRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 			flags.BoolVar(&f.options.NoCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
 		}},

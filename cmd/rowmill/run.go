@@ -49,7 +49,7 @@ func (a runner) runCommand() *cobra.Command {
 			"the command cleanly. After a kill, the next rowmill run completes the work.\n\n" +
 			"A directory stands for its files *.toml. Added, changed and removed files are noticed\n" +
 			"every --interval. A table that can't be maintained is reported and tried again, and\n" +
-			"delays no other table. If only one file is given, the command ends instead.\n\n" +
+			"delays no other table; but if its file is the only one given, the command ends.\n\n" +
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
 			"on disk below --ingest-spool, and each row is loaded once. While the database is\n" +

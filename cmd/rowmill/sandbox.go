@@ -61,12 +61,12 @@ It gets its memory, redo log and durability from the target:
   replicas    N further servers NAME-1 to NAME-N that repeat this one's changes, in
               place of spider or fdw: MariaDB's and MySQL's by GTID, PostgreSQL's by
               streaming; they share its memory, and are started and stopped with it (0)
-  galera      with MariaDB, a Galera cluster of N servers: this one and NAME-1 to NAME-N,
-              one fewer, in place of the above; they share its memory (0)
+  galera      with MariaDB, a Galera cluster of N servers: this one and N-1 others, NAME-1
+              and so on, in place of the above; they share its memory (0)
   semisync    true: a commit waits until a replica has received it (false)
   version     9.7, 11.8 or 18, of the servers that are installed (the first found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
-              beside which the kernel caches its files, too: it has no direct I/O
+              beside which the kernel caches its files, too: PostgreSQL has no direct I/O
               (128MB; M is 1048576 bytes)
   redo        InnoDB's redo log, allocated on disk, or PostgreSQL's max_wal_size,
               by which it begins a checkpoint (512MB)
@@ -83,7 +83,7 @@ where scripts/install.sh of rowmill's source unpacks further versions: the first
 one, unless version= names another. root runs PostgreSQL as the account postgres or
 nobody.
 
-NAME is the kind of the server unless given, and a NAME that is a kind chooses it:
+Without NAME, the server is named after its kind. A NAME that is a kind chooses it:
 mariadb?spider=3 is short for --target sandbox:mariadb?spider=3. A sandbox that was
 stopped with --keep-data, or has crashed, is started again with its data, and with
 its earlier options unless a target is given.`),

@@ -66,7 +66,7 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 			"each number of clients is a cell; the databases take turns, cell by cell. Operations:\n" +
 			"  insert        transactions of --batch rows\n" +
 			"  select-pk     one row by its primary key\n" +
-			"  select-index  the rows of one value of the secondary index, one or two\n" +
+			"  select-index  the rows of one value of the secondary index: one row or two\n" +
 			"  mixed         inserts, while --mix percent of the clients execute select-pk\n" +
 			"Selects look for existing rows. A select that finds too few or too many rows fails\n" +
 			"the run.\n\n" +

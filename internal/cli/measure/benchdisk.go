@@ -31,15 +31,15 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 		Long: "Measure what the disk below a folder gives: requests per second, bytes per second and\n" +
 			"latencies, for each size of request, depth of the queue and share of writes, at random\n" +
 			"and in sequence; how long an fsync takes; and appending as a server does to its redo\n" +
-			"log. The requests are made by fio, past the system's cache. From the results it derives\n" +
-			"settings to try. Kinds of jobs:\n" +
+			"log. fio makes the requests, past the system's cache. Settings to try on a server are\n" +
+			"derived from the results. Kinds of jobs:\n" +
 			"  random      blocks at random places\n" +
 			"  sequential  one block after the other\n" +
 			"  fsync       4 KiB at random places, each followed by fsync\n" +
 			"  log         4 KiB one after the other through the system's cache, each followed by\n" +
 			"              fdatasync\n" +
-			"Doubtful results are named: a burst that ended meanwhile, a cache that answered, one\n" +
-			"core that makes all requests and is full, an fsync faster than flash can be.\n\n" +
+			"Doubtful results are named: a burst of the disk ended during the job, a cache answered\n" +
+			"requests, one core made all requests and was full, an fsync was too fast for flash.\n\n" +
 			"It makes one file in DIR and fills it with data that can't be compressed. The file has\n" +
 			"no name, so its space is free again when rowmill ends, also after Ctrl-C or a kill. No\n" +
 			"device and no existing file is written. The disk is loaded fully meanwhile.\n\n" +

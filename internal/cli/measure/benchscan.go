@@ -42,7 +42,7 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 	targetVar(flags, &spec)
 	spec.Rows = 4_000_000
 	flags.Var(cli.CountOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
-	cli.IntVar(flags, &scan.Partitions, "partitions", 100, "partitions of the table, each with one value of its column")
+	cli.IntVar(flags, &scan.Partitions, "partitions", 100, "partitions of the table, each with one value of the partitioning column")
 	cli.IntVar(flags, &scan.Step, "step", 10, "measure at 1 partition and at each multiple of `N`, up to all")
 	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "ways of asking, `list`: "+strings.Join(result.ScanWays(), ", "))
 	cli.IntVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")

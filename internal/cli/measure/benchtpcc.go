@@ -19,15 +19,15 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	spec := experiment.Spec{Workload: experiment.TPCC, WorkloadSpecs: experiment.WorkloadSpecs{TPCC: &tpcc}, Layouts: []string{workload.Plain}, LoadSpec: experiment.LoadSpec{RetryFor: experiment.Duration(tpccRetry)}}
 	c := &cobra.Command{
 		Use:   "tpcc",
-		Short: "Measure TPC-C's five transactions, and prove that each one is there",
+		Short: "Measure TPC-C's five transactions, and prove that none is lost",
 		Long: "Measure TPC-C's transactions: new orders, payments, order status, deliveries and stock\n" +
 			"levels, 45, 43, 4, 4 and 4 of a hundred, by terminals that each belong to a warehouse.\n" +
 			"It reports new orders per minute, response times by transaction, and why transactions\n" +
 			"were begun again. The result is TPC-C-like and not audited: it is no result of TPC-C.\n\n" +
 			"After the run the tables are examined: TPC-C's consistency conditions 1 to 4 (with\n" +
-			"--deep 5 to 12), whether the stock agrees with the order lines, whether each acknowledged\n" +
-			"order, payment and delivery is there once, and the shares that TPC-C's audit asks for.\n" +
-			"What doesn't hold fails the run.\n\n" +
+			"--deep also 5 to 12), whether the stock agrees with the order lines, whether each\n" +
+			"acknowledged order, payment and delivery is there once, and whether the transactions\n" +
+			"are mixed as TPC-C's audit asks. A condition that doesn't hold fails the run.\n\n" +
 			"On the server it creates TPC-C's nine tables, loads them (100 MB a warehouse), and\n" +
 			"leaves them there. Existing tables are refused, unless --drop-existing is given.",
 		Example: "  rowmill bench tpcc --target 'sandbox:mariadb?memory=512MB' --warehouses 10 --terminals 16 --out tpcc.jsonl\n" +
@@ -45,8 +45,8 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	timeVar(flags, &spec.MaxTime, time.Minute, "measure for this `time`")
 	warmupVar(flags, &spec, "the transactions")
 	flags.BoolVar(&tpcc.Keying, "keying", false, "wait as TPC-C's users do, who type and think: at most 12.86 new orders per minute\nand warehouse, with 10 terminals for each (default false)")
-	flags.BoolVar(&tpcc.Deep, "deep", false, "examine all consistency conditions, also of what was loaded (default false)")
-	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server every `time` and restart it\n(sandbox targets only; default never)")
+	flags.BoolVar(&tpcc.Deep, "deep", false, "examine all consistency conditions, after the load and after the run (default false)")
+	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill -9 the private server whenever this `time` has passed, and restart it\n(sandbox targets only; default never)")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	seedVar(flags, &spec, "`number` that all rows and all transactions derive from")
 	out.define(flags, newRecord, " of rates and response times", "", "results as JSON instead of text")

@@ -56,8 +56,8 @@ func CompareCommand(app *cli.App) *cobra.Command {
 			"interval, and a verdict: B is faster, B is slower, or no difference is shown.\n\n" +
 			"Several runs of one configuration, as --repeat makes them, are compared as repeats: the\n" +
 			"first run of A with the first of B, and so on. If a record has several configurations,\n" +
-			"such as both layouts, equal configurations are paired. A single record is compared with\n" +
-			"itself if it has two configurations; --a and --b choose among more.\n\n" +
+			"such as both layouts, equal configurations are paired. The two configurations in a\n" +
+			"single record are compared with each other; --a and --b choose two of more.\n\n" +
 			"Differences between the conditions of two runs are listed before the figures:\n" +
 			"durability, versions, settings, machines, schemas, workloads, unverified rows.\n\n" +
 			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +

@@ -51,7 +51,7 @@ func timeVar(flags *pflag.FlagSet, d *experiment.Duration, value time.Duration, 
 
 // warmupVar defines the flag for how long the load runs before it is measured.
 func warmupVar(flags *pflag.FlagSet, s *experiment.Spec, load string) {
-	cli.DurationVar(flags, &s.Warmup, "warmup", 0, "run "+load+" for this `time` before, and don't measure that (default none)")
+	cli.DurationVar(flags, &s.Warmup, "warmup", 0, "first run "+load+" for this `time`, and don't measure that (default none)")
 }
 
 // fitInterval shortens the interval of a short run, unless it was given.

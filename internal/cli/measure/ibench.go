@@ -40,7 +40,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"the rate was inserted.\n\n" +
 			"On the server it creates the tables purchases, or purchases_1 and so on, reads\n" +
 			"them back at the end as a proof, and leaves them there. Existing tables are\n" +
-			"refused, unless --drop-existing is given; --steps from a later step on continues\n" +
+			"refused, unless --drop-existing is given. If --steps lacks l.i0, the run continues\n" +
 			"with them. Private servers and temporary files are removed.\n\n" +
 			"docs/benchmarks.md compares the command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +

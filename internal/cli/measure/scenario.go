@@ -72,8 +72,8 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 	f.script.Scale = 1
 	flags.BoolVar(&f.list, "list", false, "explain the scenarios that are built in, and run none (default false)")
 	flags.BoolVar(&f.print, "print", false, "print the scenario's declaration, and run nothing (default false)")
-	flags.Var(cli.ScaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1, for\n2 cores and some minutes)")
-	flags.StringVar(&f.target, "target", "", "database to use, as `URL`, or folder of a disk (default the scenario's); memory\nand durability are added to a sandbox or SQLite that doesn't have them")
+	flags.Var(cli.ScaleOf(&f.script.Scale), "scale", "multiply the rows, and with them memory and periods, or the file of a disk, by `S` (default 1,\nwhich takes some minutes on 2 cores)")
+	flags.StringVar(&f.target, "target", "", "database to use, as `URL`, or folder of a disk (default the scenario's); memory\nand durability are added to the URL of a sandbox or SQLite that doesn't set them")
 	replicaVar(flags, &f.spec)
 	timeVar(flags, &f.maxTime, 0, "end each run after this `time` (default the scenario's), 0 for never")
 	cli.DurationVar(flags, &f.spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")

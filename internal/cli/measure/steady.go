@@ -68,7 +68,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	cli.DurationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
 	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop the older ones")
-	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "try to connect to a server that went away for this `time`, then end")
+	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "if the server goes away, try to connect for this `time`, then end")
 	flags.BoolVar(&s.NoWork, "no-work", false, "don't time the fixed computation, which takes half a percent of a core (default false)")
 	out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
