@@ -38,8 +38,7 @@ type Cause struct {
 	Episodes int `json:"episodes"`
 	// Shown is true if the association exceeds chance and was seen often enough.
 	Shown bool `json:"shown"`
-	// Attributed is what this cause adds to the share of the time below target that the shown causes
-	// before it explain.
+	// Attributed is what this cause adds to the share that the shown causes before it explain.
 	Attributed float64 `json:"attributed"`
 }
 

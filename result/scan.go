@@ -75,8 +75,7 @@ func ScanPoints(recs ...*Record) []ScanPoint {
 	return out
 }
 
-// scanSeconds returns the Seconds of one of the run's points: the function which chooses it. It
-// returns NaN if there are fewer than two points.
+// scanSeconds returns the Seconds of the point that which() chooses; NaN if there is at most one.
 func (r *Record) scanSeconds(which func([]ScanPoint) ScanPoint) float64 {
 	if points := ScanPoints(r); len(points) > 1 {
 		return which(points).Seconds

@@ -17,8 +17,8 @@ import (
 const (
 	// DefaultP99 is the response time that a search for a rate keeps to.
 	DefaultP99 = 20 * time.Millisecond
-	// DefaultTrial is long enough for a 99th percentile of a thousand operations at 84 operations a
-	// second or more. It includes a few of the seconds in which a server writes back deferred changes.
+	// DefaultTrial judges a thousand operations, enough for a 99th percentile, if the rate is at least
+	// 84 a second. It includes a few of the seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
 	// SearchBatch and SearchWriters are the defaults of a search. A response time is meant for a
 	// user's transaction, which is small. There must be more writers than operations in progress, or

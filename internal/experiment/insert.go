@@ -210,8 +210,8 @@ func (r *insertRun) names(schema []string) (own result.Run, shown string) {
 	return own, shown
 }
 
-// noteHeld records how many rows the tables hold. Once they hold the rows to keep, it
-// starts to determine their size.
+// noteHeld records how many rows the tables hold. Once they hold KeepRows rows, it starts to
+// determine their size.
 func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 	iv.HeldRows = r.w.RowsNow()
 	if r.measuring || iv.HeldRows < r.trial.Spec.KeepRows {

@@ -18,7 +18,7 @@ const (
 // A point is what the history keeps of one look.
 type point struct {
 	at time.Time
-	// rows counts the rows inserted since the first point, by periods that take inserts.
+	// rows counts the rows inserted since the first point, into periods that take inserts.
 	rows int64
 }
 

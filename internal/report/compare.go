@@ -284,9 +284,9 @@ func (c *CellChange) undecided(threshold float64) bool {
 // hides reports whether the interval is so wide that it would hide a loss of half the rate.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
-// Regression describes a loss that is beyond doubt and exceeds the threshold, a fraction: of all
-// cells together, or of the worst cell. It returns "" without such a loss, and for a threshold
-// below 0. The error is Unjudged if a cell can't be judged.
+// Regression describes a loss that is beyond doubt and exceeds the threshold, such as 0.1: the loss
+// of all cells together, or of the worst cell. It returns "" without such a loss, and for a
+// threshold below 0. The error is Unjudged if a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil

@@ -30,7 +30,7 @@ type projection struct {
 
 	title    string
 	subtitle []string
-	// measures describes the figures of a section's samples. The first one has the ratio.
+	// measures describes the figures of a section's samples. Ratios are those of the first figure.
 	measures func(section string) []measure
 	// verdict returns the results of a section in sentences; strong sets them in large type.
 	verdict func(s *panel) []string
@@ -40,7 +40,7 @@ type projection struct {
 	// doubling makes the axis logarithmic. text returns an explanation below a section's table.
 	doubling bool
 	text     func(s *panel) string
-	// about has facts in addition to those of contenders and machine, serious the first notes.
+	// about has facts besides the contenders' and the machine's, serious the notes that come first.
 	about   document.Facts
 	serious []document.Note
 	// drawn replaces the measures' charts, unless it is nil.

@@ -17,10 +17,10 @@ type preset struct {
 	// by is the partitioning column; axis is its type of position.
 	by   string
 	axis rolling.Axis
-	// indexes and batch are the defaults.
+	// indexes and batch are the defaults of the same InsertOptions.
 	indexes, batch int
 	tablePerWriter bool
-	// clock is the clock of a time axis; declared counts the secondary indexes of a Definition.
+	// clock is the clock of a time axis; declared counts the secondary indexes in table.Definition.
 	clock    draw.Clock
 	declared int
 	// fill appends rows [first, first+n) of a writer's stream to an empty batch

@@ -27,7 +27,7 @@ type image struct {
 }
 
 // image writes rowmill-VERSION-image.tar, an OCI layout with an image for each architecture. Like
-// the image of packaging/Containerfile, it runs rowmill, but it has no files of others: no shell,
+// the image of packaging/Containerfile, it runs rowmill, but it contains nothing else: no shell,
 // no certificates of authorities.
 func (r *release) image(images []image) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)

@@ -261,7 +261,7 @@ func (c *Columns) Sheet() *Table {
 	return t
 }
 
-// shared returns the facts that all of several runs have in common.
+// shared returns the facts that all runs have in common; nil if there is a single run.
 func (c *Columns) shared() []Fact {
 	var out []Fact
 	if len(c.Facts) < 2 {

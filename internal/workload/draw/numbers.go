@@ -6,10 +6,10 @@ import (
 	"sort"
 )
 
-// A Source chooses the number of a column's value for each row: one of some distinct values, or one
-// of the keys that come with time.
+// A Source chooses the number of a column's value for each row. With Ranks, the value is one of a
+// fixed set. Without Ranks, it is one of the newest keys: keys are counted up as rows are added.
 type Source struct {
-	Ranks *Ranks // nil: keys that come with time
+	Ranks *Ranks // nil: keys that are counted up
 	// Share is the share of rows that bring a new key. Each row has one of the Last newest keys;
 	// with Last 0 or 1 it has the newest key.
 	Share float64
@@ -86,9 +86,9 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns ranks of distinct values. The first values have the shares of rows in heavy or in
-// a Zipf distribution; the other rows are divided evenly. With a tick, no value gets two rows of a
-// tick: the next values get the excess. The result is nil if the rows of a tick can't all differ.
+// NewRanks returns ranks of distinct values. The first values have the shares of rows in heavy, or
+// in a Zipf distribution; the other rows are divided evenly. With a tick, no value gets two rows of
+// a tick: the next values get the excess. The result is nil if the rows of a tick can't all differ.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

@@ -146,7 +146,7 @@ func (w *Tables) Table(n int) *engine.Table {
 // parts returns partitions of a table, from the n-th.
 func (w *Tables) parts(t *engine.Table, from, n int) (out []rolling.Partition, err error) {
 	start := int64(0)
-	if t.Grid.Axis() == rolling.Time { // the years that tables of periods begin with
+	if t.Grid.Axis() == rolling.Time { // the first partition begins in 2001
 		start = rolling.Position(time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC))
 	}
 	p, err := t.Grid.At(start)

@@ -26,7 +26,7 @@ const (
 // tpccConditions are the twelve conditions of clause 3.3.2, in order, and one about the stock. Each
 // query counts the rows that contradict the condition; $NAME stands for a value of the proof. Money
 // is compared with ROUND: that is exact for DECIMAL, and tolerates half a cent in an engine that
-// has binary fractions only. Sums for which a table has no index are joined.
+// has binary fractions only. Without an index for a sum, a joined subquery computes all sums.
 var tpccConditions = []struct {
 	name  string
 	when  tpccWhen
