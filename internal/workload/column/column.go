@@ -80,7 +80,7 @@ type Column struct {
 // different values that it can make. It refuses, with a hint, a description that doesn't fit the
 // type, e.g. a length of integers. The error is ErrNoValues if no values of the type are known.
 func (c *Column) Generator() (g Generator, space int64, err error) {
-	g.Column = engine.Column{Name: c.Name, Type: engine.Varchar, Size: 1, Null: c.Null} // the size is as declared
+	g.Column = engine.Column{Name: c.Name, Type: engine.Varchar, Size: 1, Null: c.Null} // any valid Size: the server has the table
 	if c.Values.Null > 0 && !c.Null {
 		return g, 0, engine.Hinted(fmt.Errorf("null = %v, and the column is NOT NULL", c.Values.Null), "leave null out")
 	}
