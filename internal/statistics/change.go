@@ -139,7 +139,7 @@ func (c *Change) Chance(pooled SumOfSquares) float64 {
 		}
 		_, va := MeanVariance(a)
 		_, vb := MeanVariance(b)
-		s2 = max(s2, (va+vb)/2) // NaN stays
+		s2 = max(s2, (va+vb)/2) // if s2 is NaN, it stays NaN
 	}
 	return TailT(math.Log(Value(c.Ratio))/math.Sqrt(2*s2/float64(len(c.Repeats))), pooled.DF)
 }

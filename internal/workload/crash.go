@@ -65,7 +65,7 @@ type recent struct {
 
 	mu      sync.Mutex
 	batches []acknowledgement // of this epoch, ordered by time
-	first   int               // index of the first one within keep
+	first   int               // index of the first batch that was acknowledged within keep
 	atRisk  []span
 }
 

@@ -64,9 +64,9 @@ func allocated(st os.FileInfo) int64 {
 	return 0
 }
 
-// withParent ends a process with rowmill. It gets a session of its own, so that Ctrl-C in a
-// terminal reaches rowmill alone, and so that the kernel schedules rowmill and the process as
-// separate groups (sched_autogroup).
+// withParent makes a process end when rowmill ends. The process gets a session of its own, so that
+// Ctrl-C in a terminal reaches rowmill alone, and so that the kernel schedules rowmill and the
+// process as separate groups (sched_autogroup).
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -71,7 +71,7 @@ func (d *Values) Shuffle(numbers []int64) {
 	}
 }
 
-// Shuffled returns the place of i in a random order of the numbers below n, which key chooses. Each
+// Shuffled returns the place of i in the random order of the numbers below n that key chooses. Each
 // round permutes the numbers below the next power of two; results from n on are permuted again.
 func Shuffled(i, n, key uint64) uint64 {
 	size := bits.Len64(n - 1)

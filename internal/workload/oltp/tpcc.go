@@ -40,9 +40,9 @@ type TPCCOptions struct {
 	Keying bool
 	// Scale is the share of a warehouse's rows that are loaded, for tests; 0 is all of them.
 	Scale float64
-	// Members are the nodes of a cluster that takes all statements on each node; terminals are divided
-	// among them. Without members, the database takes all statements. A session with the settings
-	// Causal waits until its member has the commits of all other members.
+	// Members are the nodes of a cluster, in which each node takes all statements; terminals are
+	// divided among them. Without members, the database takes all statements. A session with the
+	// settings Causal waits until its member has the commits of all other members.
 	Members []engine.DB
 	Causal  engine.State
 	// Shards are the nodes among which the warehouses are divided; the database presents them as one.
@@ -350,8 +350,8 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 	return append(schema, made...), nil
 }
 
-// present makes the database present a table of the nodes, which are divided by the first column of
-// the key, the warehouse.
+// present makes the database present the nodes' tables of one name as one table. Its rows are on
+// the nodes by the first column of the key, the warehouse.
 func (w *TPCC) present(ctx context.Context, t *tpccTable, nodes []rolling.Node) (schema []string, err error) {
 	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
 	if err != nil {

@@ -78,7 +78,7 @@ const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_a
 	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
 // A tpccWritten is a kind of transaction that leaves rows. fact is the tpccFact that the rows must
-// agree with, and query returns their numbers by terminal and warehouse.
+// agree with, and query counts the rows by terminal and warehouse.
 type tpccWritten struct{ name, fact, query string }
 
 var (

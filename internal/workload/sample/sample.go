@@ -36,9 +36,9 @@ const (
 	ascends      = 0.9    // share of distant pairs in order: above it, a column follows the time
 	recurs       = 4      // values recur if near rows have the same one so many times as often as distant rows
 	leastNear    = 20_000 // pairs of near rows, to say how often near rows have the same value
-	leastMatches = 30     // near pairs with the same value, to say it
+	leastMatches = 30     // near pairs with the same value, needed as well
 	sureMatches  = 100    // distant pairs with the same value: with fewer, the server's number of values is better
-	skewed       = 3      // if the server's number of values is so many times the sample's, it is better
+	skewed       = 3      // if the server's number of values is so many times the sample's, the server's is better
 	leastPairs   = 100    // pairs at some distance, to say something of that distance
 	leastCount   = 10     // a frequent value is in at least so many rows of the sample
 	leastHeavy   = 0.01   // a frequent value has at least this share of the rows
