@@ -149,7 +149,7 @@ func (r *tablesRun) onServer(ctx context.Context) (err error) {
 	return r.create(ctx, house)
 }
 
-// pid is the process of the server, which a restart changes.
+// pid returns the ID of the server's process, which changes at a restart.
 func (r *tablesRun) pid() int {
 	if server := r.db.Server(); server != nil {
 		return server.Process()
