@@ -195,7 +195,7 @@ func clip(spans []span, in span) []span {
 	return out
 }
 
-// known is sent, but its acknowledged rows include those whose delete was not acknowledged.
+// known returns what sent returns, and in acked also the rows whose delete is in doubt.
 func (t *table) known() (acked, doubt []span) {
 	gone := t.tail.gone.Load()
 	t.mu.Lock()
