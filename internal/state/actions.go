@@ -24,7 +24,7 @@ type Action struct {
 	By     string // host and process; Log fills it in
 }
 
-// How many actions are kept for each table, and how many are removed at a time.
+// For each table, the last keepActions actions are kept. At most trimActions are removed at a time.
 const keepActions, trimActions = 1000, 10000
 
 // actions is the log of actions.
@@ -62,7 +62,7 @@ func (s actions) actions(ctx context.Context, table, which string, args ...any) 
 	}, "SELECT at_us, action, detail, took_us, error, locked, by_whom FROM rowmill_actions "+which, append([]any{table}, args...)...)
 }
 
-// TrimActions removes the oldest actions of a table, beyond those that are kept.
+// TrimActions removes a table's oldest actions if the log has more than keepActions.
 func (s actions) TrimActions(ctx context.Context, table string) error {
 	at := func(order string, offset int) (int64, error) {
 		pos := int64(math.MaxInt64)

@@ -20,7 +20,7 @@ type Declared struct {
 	Period   string
 	Revision int64
 	Created  time.Time
-	// Format is the format of the records of the rowmill version that applied the table; 0 if none.
+	// Format is the constant Format of the rowmill that applied the table; 0 if it had none.
 	Format int64
 }
 
@@ -35,7 +35,7 @@ type declarations struct{ *database }
 func (s declarations) Declared(ctx context.Context, table string) (*Declared, error) {
 	d, found := Declared{Name: table}, false
 	into := map[string]any{"declaration": &d.Text, "period": &d.Period, "revision": &d.Revision, "created_us": micros{&d.Created}, "format": &d.Format}
-	// All columns, because a table of an earlier version lacks the column format.
+	// SELECT *: if an earlier version created rowmill_tables, it lacks the column format.
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
 		found = true
 		columns, err := r.Columns()
@@ -67,12 +67,12 @@ func (s declarations) Declare(ctx context.Context, x Exec, table, text, period s
 	return because("record the declaration of "+table, err)
 }
 
-// RemoveDeclaration removes a table's applied declaration, and keeps what is known of its periods.
+// RemoveDeclaration removes a table's applied declaration, and keeps its other records.
 func (s declarations) RemoveDeclaration(ctx context.Context, x Exec, table string) error {
 	return s.run(ctx, x, "remove the declaration of "+table, "DELETE FROM rowmill_tables WHERE name = ?", table)
 }
 
-// Undeclare removes all information about a table except the log of actions.
+// Undeclare removes a table's applied declaration, the records of its periods, and its leader.
 func (s declarations) Undeclare(ctx context.Context, x Exec, table string) error {
 	err := s.RemoveDeclaration(ctx, x, table)
 	for _, from := range []string{"rowmill_states", "rowmill_leaders"} {
@@ -83,10 +83,10 @@ func (s declarations) Undeclare(ctx context.Context, x Exec, table string) error
 	return err
 }
 
-// recorded are the tables with rows about a table, by table_name.
+// recorded are rowmill's tables with a column table_name, without the prefix rowmill_.
 var recorded = strings.Fields("undo rollups parts touched loaded publications cuts sources ledger leaders pauses requests schedule actions journal states")
 
-// removals returns the statements that delete all rows about a table. Each takes its name.
+// removals returns the statements of Remove. Each has one placeholder, for the table's name.
 func removals() []string {
 	out := []string{"DELETE FROM rowmill_tables WHERE name = ?", "DELETE FROM rowmill_stale WHERE rollup_name IN (SELECT name FROM rowmill_rollups WHERE table_name = ?)"}
 	for _, name := range recorded {
@@ -95,7 +95,7 @@ func removals() []string {
 	return out
 }
 
-// Remove removes all information about a table, with the log of actions.
+// Remove removes all records of a table, including the log of its actions.
 func (s declarations) Remove(ctx context.Context, x Exec, table string) error {
 	for _, q := range removals() {
 		if err := s.run(ctx, x, "remove what is recorded of "+table, q, table); err != nil {
@@ -105,7 +105,7 @@ func (s declarations) Remove(ctx context.Context, x Exec, table string) error {
 	return nil
 }
 
-// Removals returns the statements of Remove, with ? for the name.
+// Removals returns the statements of Remove, with ? for the table's name.
 func (s declarations) Removals() []string { return removals() }
 
 // Kept returns the names of all tables with an applied declaration.

@@ -11,8 +11,8 @@ import (
 )
 
 // A Change is an operation of several steps that is in progress. It is recorded before its first
-// step and after each step, so that any process that finds it after a crash can continue it. A step
-// may be done although its record is missing: every step checks first.
+// step and after each step, so that any process that finds it after a crash can continue it. The
+// crash may have prevented the record of a step that is done, so each step first checks for that.
 type Change struct {
 	Table string
 	// ID is unique within the table, such as "seal p20261120": there is one change

@@ -21,9 +21,9 @@ type Counts struct {
 	Inserted int64 `json:"inserted"`
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
-	// Duplicate rows have the key of another row, and changed nothing. Some are compared with that
-	// row: Different counts those with other values, Repeated those whose other row is of their own
-	// source. A row may be both.
+	// Duplicate rows were not inserted, because another row has their key. Some are compared with that
+	// row: Different counts Duplicate rows with other values than that row, Repeated those for which
+	// that row came from the same source. A row may be both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
 	Repeated  int64 `json:"repeated"`
@@ -76,7 +76,7 @@ type Batch struct {
 	Table string
 	// ID is unique within the table, and the same for the same rows of a source.
 	ID string
-	// Also are the IDs of batches that it includes. They get lines of their own, with counts of 0.
+	// Also are the IDs of batches whose rows this one includes. Each gets a line with counts of 0.
 	Also []string
 	// Lower and Upper are the lowest and the highest position of its rows.
 	Lower, Upper int64
@@ -117,9 +117,9 @@ func noteRows(t *engine.Table) engine.Rows {
 // is rolled up, and whether the source is still known. If a file is unknown, because its table was
 // recreated, Before returns ErrForgotten: the next load begins anew.
 //
-// It is called after the rows are inserted, when nobody can drop the table until the commit. moved
-// reports whether DroppedTo has changed since it returned dropped; if not, all periods beyond
-// dropped still exist.
+// It is called after the rows are inserted, when nobody can drop the table until the commit.
+// dropped, unless nil, is a former result of DroppedTo; moved reports whether it has changed since.
+// If not, all periods beyond that position still exist.
 func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (rolled, moved bool, err error) {
 	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
@@ -221,7 +221,7 @@ type Source struct {
 	Key string
 	// Path is its name for users, Kind one of the kinds of sources.
 	Path, Kind string
-	// Loaded is the offset up to which it was loaded. Lines and Hash are those of the bytes before.
+	// Loaded is the offset up to which it was loaded, after Lines lines. Hash is that of these bytes.
 	Loaded, Lines int64
 	Hash          string
 	// HeadHash is the hash of the first Head bytes. It distinguishes files of the same name.
@@ -281,9 +281,9 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 }
 
 // FilesLike returns the files of a table that a given file may continue, newest first: files of its
-// path, and files with rows whose first bytes are the given file's. has reports whether the given
-// file's first n bytes, at most most, have a hash. There may be very many files, so FilesLike reads
-// few of their columns.
+// path, and files that begin with the same bytes as the given one. has reports whether the first n
+// bytes of the given file have a hash; n is at most most. There may be very many files, so few of
+// their columns are read.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -421,7 +421,7 @@ func batchesOf(table string, ids []string, fn func(from string, args []any) erro
 	return nil
 }
 
-// NotedOf returns the batches of a source that are in the ledger, by their ids.
+// NotedOf returns the batches, by their ids, of those cuts of a source that are in the ledger.
 func (s ledger) NotedOf(ctx context.Context, table, source string, cuts []Cut) (map[string]Batch, error) {
 	ids := make([]string, len(cuts))
 	for i, c := range cuts {
@@ -470,7 +470,7 @@ func (s ledger) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	})
 }
 
-// Unload removes all records about a source without rows in the table, except the source itself.
+// Unload resets a source that has no rows in the table to the state in which nothing was loaded.
 func (s ledger) Unload(ctx context.Context, f *Source) error {
 	fresh := Source{Table: f.Table, Key: f.Key, Path: f.Path, Kind: f.Kind, Head: f.Head, HeadHash: f.HeadHash, Started: f.Started}
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -511,9 +511,9 @@ func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes the ledger's lines of loaded files and of streams before a time. Until then, the
-// line keeps a batch from being committed twice: by its repetition, and by a server that has
-// delayed the batch since its loader died.
+// Tidy removes ledger lines older than before: those of finished files and of streams. Until then,
+// the line of a batch keeps it from being committed twice, by a loader that repeats it or by a
+// server that has delayed it since its loader died.
 func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
@@ -550,7 +550,7 @@ type Extent struct {
 	Rows int64
 }
 
-// Accepted is the extent that marks a source whose rows are accepted as missing: no row lies there.
+// Accepted, where no row can lie, marks a source whose missing rows the user has accepted.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
 
 // Extents returns where the rows of a loaded source lie, in order. They outlast the ledger's lines.
@@ -585,8 +585,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all information about a source except where its rows lie. The file is then
-// treated as new.
+// ForgetSource removes all records of a source, so that its file is treated as new, and records
+// there as the extents of its rows.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)

@@ -72,7 +72,7 @@ func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	return p, nil
 }
 
-// Redefine replaces the definition of was, the last comparison, unless a later one is recorded.
+// Redefine changes the definition of the last comparison, was, unless a later one is recorded.
 func (s identities) Redefine(ctx context.Context, x Exec, table string, was Compared, definition string) error {
 	now := was
 	now.Definition = definition

@@ -20,14 +20,14 @@ func (s periods) SealedTo(ctx context.Context, x Exec, table string, to int64) e
 	return s.run(ctx, x, "record up to where "+table+" is sealed", "UPDATE rowmill_tables SET sealed_to = ? WHERE name = ? AND sealed_to < ?", to, table, to)
 }
 
-// SealedUpTo returns the position up to which a table refuses late rows; by default the lowest.
+// SealedUpTo returns the position up to which a table refuses late rows; math.MinInt64 if none.
 func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	to := int64(math.MinInt64)
 	_, err := s.one(ctx, s.DB(), "up to where "+table+" is sealed", []any{&to}, "SELECT sealed_to FROM rowmill_tables WHERE name = ?", table)
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back.
+// DropTo records that retention is about to drop periods up to a position. It never goes back.
 // The record is committed before the first of their partitions is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
@@ -83,7 +83,7 @@ func (s periods) PeriodsFrom(ctx context.Context, table string, from int64) ([]P
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state NOT IN (?, ?)", from, Dropped, Unsealed)
 }
 
-// EverSealed is PeriodsFrom, including those that are open again.
+// EverSealed is PeriodsFrom, including periods that are open again.
 func (s periods) EverSealed(ctx context.Context, table string, from int64) ([]Period, error) {
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state <> ?", from, Dropped)
 }
@@ -95,7 +95,7 @@ func (s periods) periods(ctx context.Context, table, where string, args ...any) 
 	}, "SELECT "+periodColumns+" FROM rowmill_states WHERE table_name = ?"+where+" ORDER BY lower_pos", append([]any{table}, args...)...)
 }
 
-// Put records a period, in place of all within its bounds, in the transaction of x.
+// Put records a period, in place of all records within its bounds, in the transaction of x.
 func (s periods) Put(ctx context.Context, x Exec, p Period) error {
 	if err := s.Forget(ctx, x, p.Table, p.Period); err != nil {
 		return err

@@ -17,7 +17,7 @@ type Request struct {
 	By    string // the process that asks
 	// TakenBy is the process that has found the request, "" while none has.
 	TakenBy string
-	At      time.Time // when it was asked for, or taken
+	At      time.Time // when it was taken or, before that, asked for
 	Done    bool
 	Error   string // why the work failed, once it is done; "" if it succeeded
 }
@@ -25,9 +25,9 @@ type Request struct {
 // requests records requests for work that is due.
 type requests struct{ *database }
 
-// Ask records a request. It replaces an earlier request for the same work if that is done, or if
-// nobody has taken it within untaken: then whoever asked was killed. Otherwise it returns the
-// earlier request, and records nothing.
+// Ask records a request. If there is an earlier request for the same work, Ask returns that one and
+// records nothing, unless the earlier one is done, or has not been taken for as long as untaken:
+// then the process that asked was killed, and its request is replaced.
 func (s requests) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func New(db engine.Keeper) *Store {
 	}
 }
 
-// An Exec is engine.Exec: with a transaction, a record commits together with its subject.
+// An Exec is engine.Exec. In a transaction, a record commits together with what it describes.
 type Exec = engine.Exec
 
 // DB returns an Exec outside any transaction.
@@ -253,7 +253,7 @@ func (s *database) exec(ctx context.Context, x Exec, q string, args ...any) (int
 	return r.RowsAffected()
 }
 
-// run executes a statement; what begins its error.
+// run executes a statement; an error's text begins with what.
 func (s *database) run(ctx context.Context, x Exec, what, q string, args ...any) error {
 	_, err := s.exec(ctx, x, q, args...)
 	return because(what, err)

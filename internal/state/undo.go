@@ -9,7 +9,7 @@ import (
 
 // An Undo gives back what apply has taken away when it took a table over.
 type Undo struct {
-	Serial int64 // orders those of a table
+	Serial int64 // orders the records of a table
 	What   string
 	SQL    []string
 }
