@@ -13,8 +13,8 @@ type Creatable struct {
 	// retention, which is Keep. Rows after it lie too far in the future.
 	Range Period
 	Keep  Span
-	// Sealed is a position. The raw rows below it may be dropped, and roll-ups there are never
-	// computed again, so they would lack new rows. The lowest position means that nothing is sealed.
+	// Sealed is the position below which no period is created, because roll-ups are never computed
+	// again there and would lack the new rows. The lowest position means that nothing is sealed.
 	Sealed int64
 }
 

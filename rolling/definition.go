@@ -31,7 +31,7 @@ type Definition struct {
 	PrimaryKey []string
 	// Unique holds the columns of each UNIQUE constraint.
 	Unique [][]string
-	// Keys are the statement's keys but the primary key; their Text is valid in ALTER TABLE ... ADD.
+	// Keys are the statement's keys, but not the primary key; ALTER TABLE ... ADD accepts their Text.
 	Keys []DefinedIndex
 	// Indexes are the CREATE INDEX statements that follow it.
 	Indexes []DefinedIndex
@@ -52,7 +52,7 @@ type definedItem struct {
 	place
 	kind itemKind
 	name string // of a column or a key
-	// columns are a key's columns, up to end. For a column, end is the end of its name.
+	// columns are a key's columns; end is where their list ends, or for a column where its name ends.
 	columns []string
 	end     int
 	// What a column has besides its type: parts of its text, which can be cut out.
@@ -105,8 +105,8 @@ type DefinedIndex struct {
 	Text string
 	// Line is its line, from 1.
 	Line int
-	rest string // of Text, after the table's name, for an index that follows the table
-	end  int    // of its columns in Text, for an index that follows the table
+	rest string // what follows the table's name in Text; "" for a key within CREATE TABLE
+	end  int    // where its columns end in Text; 0 for a key within CREATE TABLE
 }
 
 // As returns a CREATE INDEX statement for an index and a table with other names, which must be

@@ -33,7 +33,7 @@ type dialect struct {
 	// primary key from a counter is worth a warning.
 	shortKeys, countedKeys bool
 
-	// mostPeriods limits the periods of a table, for the reason why; 0 is no limit.
+	// mostPeriods limits the periods of a table; 0 is no limit. why is the reason, for messages.
 	mostPeriods int64
 	why         string
 	// longestName is the longest table name that leaves room for its periods' names; 0 is maxName.

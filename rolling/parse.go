@@ -414,7 +414,7 @@ func (r *declarationReader) defaults() {
 
 var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond}
 
-// More than manyPeriods get a warning: each costs memory per open table, and time to plan queries.
+// More periods than that get a warning: each costs memory per open table, and time to plan queries.
 const manyPeriods = 1000
 
 func (r *declarationReader) counts(period *tomlfile.Value) {
@@ -428,8 +428,8 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 		return
 	}
 	limit, why := r.mostPeriods, r.why
-	// First the periods created ahead, the open period, and one period past retention that is not
-	// dropped yet. Then the periods within retention, with merged ones counted separately.
+	// ahead counts the periods created ahead, the open period, and one that is due to be dropped. The
+	// periods within retention are recent, which is a length, and old, which counts merged ones.
 	ahead := d.Ahead.Length()/p + 2
 	recent, old := d.Keep.Length(), int64(0)
 	if d.Seal.Merge.Valid() {
@@ -453,7 +453,7 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 	case n > manyPeriods:
 		r.warn(at, "many periods: %s; each costs memory in every connection that has the table open, and a query without a bound on %s looks at all of them; take %s", what, d.Time, hint)
 	case d.Keep.IsZero() && d.Period.Axis() == Time && limit > 0:
-		// Without retention the number grows: report when it becomes too large.
+		// Without retention, the number of periods grows: say when it exceeds the limit.
 		long := p
 		if d.Seal.Merge.Valid() {
 			long = max(d.Seal.Merge.Span().Length(), 1)

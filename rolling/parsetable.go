@@ -84,7 +84,7 @@ func (r *declarationReader) timeColumn(def *Definition) {
 	}
 	r.d.Time = c.Name
 	if !c.NotNull || r.keysMayBeNull && !c.saysNotNull && !strings.EqualFold(c.Type, "INTEGER") {
-		// A server may permit NULL in a primary key, unless it is the rowid.
+		// SQLite permits NULL in a primary key, unless it is the rowid.
 		r.failDefinition(c.Line, 0, c.Text+" NOT NULL", "column %s can be NULL, and such a row has no period", c.Name)
 	}
 	if c.Generated {
@@ -109,7 +109,7 @@ func (r *declarationReader) keysHave(def *Definition, by string) {
 	}
 }
 
-// keysContain refuses unique keys without a column, for the reason why.
+// keysContain refuses unique keys that lack column by. why is the reason, for the error.
 func (r *declarationReader) keysContain(def *Definition, by, why string) {
 	has := func(columns []string) bool {
 		return slices.ContainsFunc(columns, func(c string) bool { return r.sameName(c, by) })

@@ -28,7 +28,7 @@ type Steps struct {
 	Gaps []Period
 }
 
-// maxCreate is MySQL's and MariaDB's limit. If more are due, the period or the clock is wrong.
+// maxCreate is MySQL's limit of partitions. If more are due, the period or the clock is wrong.
 const maxCreate = 8192
 
 // Steps returns the changes from the existing partitions have to the required ones when the newest

@@ -39,7 +39,7 @@ type roller struct {
 	written string
 	edits   []edit
 	changes []string
-	added   []string // keys, at the end of the items
+	added   []string // keys to add after the last item
 }
 
 type edit struct {

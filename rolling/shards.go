@@ -147,7 +147,7 @@ func (r *declarationReader) shardColumn(shards, every *tomlfile.Value) {
 		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s counts up on each node, and decides about a row's node", c.Name)
 	case c.Generated:
 		r.failDefinition(c.Line, 0, "a column that rows bring", "column %s is computed by the server, and decides about a row's node", c.Name)
-	case every != nil: // the type is that of a column by which a table rolls
+	case every != nil: // timeColumn checks the type, because the table rolls by the column
 	case len(words) == 0 || !slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint", "int2", "int4", "int8"}, words[0]) ||
 		slices.Contains(words, "unsigned") && (words[0] == "bigint" || words[0] == "int8"):
 		r.failDefinition(c.Line, 0, "an integer column of at most 64 bits with a sign", "column %s is of type %s, and rows are distributed by the hash of an integer, or with every by slices of the column by which the table rolls", c.Name, c.Type)
