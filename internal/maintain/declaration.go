@@ -81,8 +81,8 @@ func (e *UnfollowedError) Error() string { return e.why }
 var errChanged = errors.New("the declaration has changed: the decision is made again")
 
 // Follow returns the table according to the declaration in the database, which is the one that any
-// process applied last. The copy shares its log with t. If the declaration can't be followed, the
-// error is an UnfollowedError.
+// process applied last. The result is a copy of t that shares its log. If the declaration can't be
+// followed, the error is an UnfollowedError.
 func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	stored, err := t.State.Declared(ctx, t.Table.Name)
 	if err != nil && !isNoTable(err) {
@@ -299,7 +299,7 @@ func (t *Table) Declare(ctx context.Context) error {
 	})
 }
 
-// Undeclare removes the applied declaration and all records of the table except the log of actions.
+// Undeclare removes the applied declaration, the records of the table's periods, and its leader.
 func (t *Table) Undeclare(ctx context.Context) error {
 	return t.Declaring(ctx, func(engine.Lease) error { return t.State.Undeclare(ctx, t.State.DB(), t.Table.Name) })
 }

@@ -64,7 +64,7 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 			err = fmt.Errorf("archive %s has changed since it was written", k.Archive)
 		}
 		if err != nil && ctx.Err() == nil {
-			// The rows are there as they were sealed: the archive is written again.
+			// The period still has its rows, as they were sealed, so the archive is written again.
 			again := *k
 			again.State, again.Archive, again.ArchiveSum = state.Sealed, "", ""
 			put := t.inTx(ctx, func(tx *sql.Tx) error { return t.State.Put(ctx, tx, again) })
@@ -81,8 +81,8 @@ func (t dropper) drop(ctx context.Context, p rolling.Partition, k *state.Period)
 	return t.continueDrop(ctx, c)
 }
 
-// continueDrop completes a drop from its current step. A step that removes data runs while no
-// process can apply another declaration, and only under the declaration with which the drop began.
+// continueDrop completes a drop from its current step. If another declaration is in force than when
+// the drop began, it reverts the drop. No declaration can be applied while a step removes data.
 func (t dropper) continueDrop(ctx context.Context, c *state.Change) (string, error) {
 	var d dropping
 	if err := c.Load(&d); err != nil {
@@ -107,7 +107,7 @@ func (t dropper) dropSteps(ctx context.Context, c *state.Change, d dropping) (st
 	}
 	if c.Step == stepCheck {
 		s, err := t.sums().checksum(ctx, t.DB.Dialect().Quote(d.Table), nil)
-		if isNoTable(err) { // a crash followed its re-attachment
+		if isNoTable(err) { // it was attached again before a crash
 			if _, findErr := t.find(ctx, d.Part.Period); findErr != nil {
 				return "", errors.Join(err, findErr)
 			}
@@ -136,7 +136,7 @@ func (t dropper) detach(ctx context.Context, c *state.Change, d dropping) error 
 		}
 	}
 	t.Reach("drop levels sealed")
-	// A load that has read the periods earlier sees before its commit that this one is dropped.
+	// A load checks this before its commit: it may have read the list of periods before the drop.
 	if err := t.State.DropTo(ctx, t.Table.Name, d.Part.To); err != nil {
 		return err
 	}

@@ -405,12 +405,12 @@ func (t runner) do(ctx context.Context, task Task, v View) (string, error) {
 		return t.creator().create(ctx, task, v)
 	case Rollup:
 		n, err := t.sealer().refresh(ctx, v)
-		// A load may bring rows of old buckets, from which a coarser level is still to be computed.
+		// During a load, nothing expires: coarser levels may still need buckets of the loaded rows.
 		if err == nil && len(v.Loading) == 0 {
 			err = t.Rollups.Expire(ctx, v.Now)
 		}
 		if errors.Is(err, errChanged) {
-			err = nil // the next pass removes the rest
+			err = nil // the next pass expires the rest, by the new declaration
 		}
 		if n == 0 {
 			return "", err

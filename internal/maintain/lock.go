@@ -98,7 +98,7 @@ func (t locks) turn(ctx context.Context) (end func()) {
 }
 
 // gateWait is how long a step that needs the table's lock waits for this process's statements that
-// read the table. A statement of roll-ups takes a fraction of that time.
+// read the table. A statement that computes roll-ups takes a fraction of that time.
 const gateWait = 5 * time.Second
 
 // A gate orders the statements of this process. On the server, a statement that reads the table

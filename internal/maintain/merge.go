@@ -67,8 +67,8 @@ func (t *Table) Mergeable(ctx context.Context, p rolling.Period) error {
 	return err
 }
 
-// sealedRecord returns the record of a sealed period; nil if the period is open. It returns an error
-// if the period is archived or restored: no rows may be merged into it.
+// sealedRecord returns the record of a sealed period; nil if the period is open. If the period is
+// archived or restored, it returns an error: no rows may be merged into it.
 func (t rebuilder) sealedRecord(ctx context.Context, p rolling.Period) (*state.Period, error) {
 	all, err := t.State.PeriodsFrom(ctx, t.Table.Name, p.From)
 	if err != nil {
@@ -188,8 +188,8 @@ func (t rebuilder) endMerge(ctx context.Context, c *state.Change, d *publishing)
 	})
 }
 
-// sealAgain ends a publication. If the period was sealed, its new content is sealed: its roll-ups
-// are refreshed as after any late row, and proven before the period is dropped.
+// sealAgain ends a publication. If the period was sealed, it records the new row count and
+// checksum. The period's roll-ups are refreshed later, and verified before the drop.
 func (t rebuilder) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
 	if d.Sealed == nil {
 		return t.State.End(ctx, t.State.DB(), c)

@@ -323,7 +323,7 @@ func (t rebuilder) clean(ctx context.Context, c *state.Change, r *rebuilding) (s
 		if err := t.State.Forget(ctx, tx, t.Table.Name, part.Period); err != nil {
 			return err
 		}
-		if s.Rows == want { // else the next pass seals the period, and refreshes the levels
+		if s.Rows == want { // otherwise the next pass seals the period and refreshes the roll-ups
 			if err := t.State.Put(ctx, tx, k); err != nil {
 				return err
 			}

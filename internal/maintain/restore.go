@@ -278,7 +278,7 @@ func (r *Restoration) fill(ctx context.Context, note func(int64)) error {
 
 func (r *Restoration) abandon(ctx context.Context) error {
 	if r.c.Step != stepFill {
-		return nil // recording the next step failed: run again
+		return nil // the table is complete, but the next step isn't recorded: the next run goes on
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -38,7 +38,7 @@ func (t guard) triggerState(ctx context.Context) (missing, old []string, err err
 			old = append(old, name)
 		}
 	}
-	// Twice if some are missing: a period with triggers of its own may have been dropped in between.
+	// Look twice if some are missing: their period may have been dropped during the first look.
 	for try := 0; try == 0 || try == 1 && err == nil && len(missing) > 0; try++ {
 		missing, old = nil, nil
 		if t.Declared.Late == rolling.LateReject {

@@ -338,7 +338,7 @@ func (j *job) mayFinish() error {
 	return nil
 }
 
-// Undo makes the table a plain one again, with all rows inserted, changed and deleted since.
+// Undo makes the table a plain one again, with all changes of rows since the adoption.
 func Undo(ctx context.Context, o Options) error {
 	return exclusively(ctx, o, func(ctx context.Context, j *job) error {
 		if err := j.mayUndo(); err != nil {

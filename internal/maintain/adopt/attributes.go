@@ -16,8 +16,8 @@ func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribu
 }
 
 // lacking returns the statements that give the target the attributes of the source: now at once,
-// swap in the cut-over. It returns an error if the target can't be given an attribute. Unless the
-// target is created, it leaves out the attributes that the target's definition will give it.
+// swap in the cut-over. It returns an error if the target can't be given an attribute. created says
+// that the target exists; if not, attributes that its definition will give it are left out.
 func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {

@@ -94,7 +94,7 @@ func familyOf(n value.Name) string {
 	return ""
 }
 
-// sizeOf returns the numbers of a type's name as far as they say what it holds.
+// sizeOf returns the numbers in a type's name that limit its values, e.g. 10 and 2, not a width.
 func sizeOf(family string, n value.Name) []int {
 	switch family {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "double", "real": // a display width

@@ -134,8 +134,8 @@ func (j *job) postpone(ctx context.Context, m *mirror) error {
 	}
 }
 
-// catchUpBefore applies the log before the lock is taken. It detects TRUNCATE, which
-// fires no trigger on some servers.
+// catchUpBefore applies the log before the lock is taken. If the source is empty and the target
+// isn't, it compares both: the cause may be TRUNCATE, which fires no trigger on some servers.
 func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 	if m.unlogged() {
 		return nil // everything happens under the lock
@@ -150,7 +150,7 @@ func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 	if err := errors.Join(any(m.Source.Name, &source), any(m.Target.Name, &target)); err != nil || source > 0 || target == 0 {
 		return err
 	}
-	// Log entries of rows that are being deleted may not be committed yet.
+	// The cause may also be DELETE, with log entries that were not yet committed when they were read.
 	keys, err := engine.NewKeys(j.DB, j.data.Key)
 	if err != nil {
 		return err

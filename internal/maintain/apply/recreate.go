@@ -140,7 +140,7 @@ func (t planner) firstPeriod(ctx context.Context) (int64, error) {
 	}
 	by, words := t.DB.Dialect().Quote(t.Table.By), t.DB.Words()
 	var first sql.NullInt64
-	// Rows below can't be adopted, and the adoption reports them.
+	// Rows before the grid's bounds can't be adopted, and the adoption reports them.
 	q := fmt.Sprintf("SELECT %s FROM %s WHERE %s >= %s", words.Position(t.Table, "MIN("+by+")"), t.DB.Dialect().Quote(t.Table.Name), by, words.Literal(t.Table, t.Table.Grid.Bounds().From))
 	if err := t.DB.SQL().QueryRowContext(ctx, q).Scan(&first); err != nil {
 		return 0, fmt.Errorf("first %s of %s: %w", t.Table.By, t.Table.Name, t.DB.Classify(err))

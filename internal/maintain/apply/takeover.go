@@ -60,7 +60,7 @@ func (t planner) planTakeover(ctx context.Context, a *Plan, applied *rolling.Dec
 			"ALTER TABLE, which gives it the declared key; or declare the one that it has")
 	}
 	tasks, err := maintain.PlanCreate(t.Declared, v)
-	for _, task := range tasks { // none may have to wait for something
+	for _, task := range tasks { // the table can't be kept if a creation of periods would wait
 		if task.Waits != "" {
 			return errors.New(task.Waits)
 		}

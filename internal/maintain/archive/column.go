@@ -148,7 +148,7 @@ func (c *column) encode(text []byte) (parquet.Value, error) {
 	return parquet.ByteArrayValue(text), nil
 }
 
-// encodeFloat encodes a 32-bit value, whose text is the shortest one or has all of its digits.
+// encodeFloat encodes a 32-bit value. Its text must be the shortest one, or the exact value.
 func (c *column) encodeFloat(text []byte) (parquet.Value, error) {
 	v, err := value.ParseFloat(text, 32)
 	if err != nil {

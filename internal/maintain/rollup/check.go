@@ -255,8 +255,8 @@ func (s *Set) staleIn(ctx context.Context, x state.Exec, l *level, p rolling.Per
 }
 
 // Writers that leave no notes may insert late rows, which only a count finds. A bucket is counted
-// when its age reaches firstRecount, and each time the age has grown by recountFactor, seven times
-// in all. So a late row is found after at most recountFactor times its delay.
+// at seven ages: firstRecount, and then recountFactor times the previous age. So a late row is
+// found after at most recountFactor times its delay.
 const (
 	firstRecount  = 10 * time.Second
 	recountFactor = 8
@@ -285,7 +285,7 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
 			if l.from != nil {
-				continue // the finer level's counts are sufficient
+				continue // counting the buckets of the level from which it is computed suffices
 			}
 			n, err := w.recount(ctx, l, now)
 			if stale += n; err != nil {

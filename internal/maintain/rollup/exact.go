@@ -136,7 +136,7 @@ func (s prover) staleBuckets(ctx context.Context) (map[string][]int64, error) {
 	return out, err
 }
 
-// of reports whether a grid has this period.
+// of reports whether p is one of the grid's periods.
 func of(g rolling.Grid, p rolling.Period) bool {
 	if !g.Valid() {
 		return false

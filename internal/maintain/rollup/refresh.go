@@ -325,7 +325,7 @@ func (w *worker) recompute(ctx context.Context, l *level) (int, error) {
 		return w.markChildren(ctx, tx, l, r.Period)
 	})
 	if errors.Is(err, errSealed) {
-		return r.count, nil // those of the buckets that aren't sealed are still stale
+		return r.count, nil // the buckets that aren't sealed are still stale, and computed next
 	}
 	if err != nil {
 		return 0, err

@@ -179,7 +179,7 @@ func (s *Scheduler) takeRequests(ctx context.Context, led []*job) error {
 	return err
 }
 
-// asks reports whether the work is queued or being done already. If it isn't, now queues it.
+// asks reports whether w is queued or being done already. If not, it queues w if now is true.
 func (s *Scheduler) asks(j *job, w Work, now bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -283,7 +283,7 @@ func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Durati
 			l.asked, l.serving = nil, nil
 		}
 	}
-	if a.lane != looking && pause == 0 && err == nil { // the pass has ended early
+	if a.lane != looking && pause == 0 && err == nil { // the pass has ended early, so its requests aren't done
 		l.asked, l.serving = append(l.serving, l.asked...), nil
 	}
 	done, l.serving = l.serving, nil
@@ -295,7 +295,7 @@ func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Durati
 		case a.lane != looking || l.busy || s.jobs[a.Table] != a.job:
 		case !slices.Contains(work, lane):
 			if err == nil {
-				l.failed, l.err = 0, nil // nothing is left to do of what has failed
+				l.failed, l.err = 0, nil // the work that has failed is no longer due
 			}
 			done, l.asked = append(done, l.asked...), nil
 		case l.failed > 0 && l.since.After(now) && len(l.asked) == 0:
@@ -559,7 +559,7 @@ func (s *Scheduler) leaseOf(j *job) engine.Lease {
 	return j.lease
 }
 
-// lockPause is shorter for the creation of periods when more than half of the headroom is gone.
+// lockPause is shorter for the creation of periods if less than half of the headroom is left.
 func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 	pause := cmp.Or(s.LockPause, maintain.LockPause)
 	if lane != maintain.Creating {
