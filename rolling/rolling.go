@@ -175,7 +175,7 @@ func (g Grid) atMonths(pos int64) Period {
 	return Period{monthStart(n), monthStart(n + g.months)}
 }
 
-// shift returns the period n periods after p, or before it, within the axis, in constant time.
+// shift returns the period n periods after p, or the axis' first or last one. n may be negative.
 func (g Grid) shift(p Period, n int64) (Period, error) {
 	b := g.Bounds()
 	first, last := b.From, b.To-1
@@ -328,7 +328,7 @@ func (g Grid) Name(p Period) string {
 	return name
 }
 
-// layout returns the shortest time layout that is exact for from and for the grid's other starts.
+// layout returns the shortest time layout that is exact for from and for the starts of all periods.
 func (g Grid) layout(from int64) string {
 	t := Instant(from)
 	fits := func(unit int64) bool { return g.step%unit == 0 && floorDiv(from, unit)*unit == from }

@@ -23,16 +23,16 @@ func (f *followed) LeaderLock() string { return f.Table.Name + "/keep" }
 const (
 	// Beat is the interval of a leader's heartbeats. After three without one, it counts as gone.
 	Beat = 5 * time.Second
-	// FirstRetry is the pause after a lock was not granted: statements that queue behind the request
-	// must pass first. It grows up to LockPause, because each attempt delays inserts by up to a
-	// second.
+	// FirstRetry is the first pause after a lock was not granted: statements that queue behind the
+	// request must pass. The pauses grow up to LockPause, because each attempt delays inserts by up to
+	// a second.
 	FirstRetry = 500 * time.Millisecond
 	LockPause  = 10 * time.Second
 	// turnWait is how long a step waits for its turn: longer than any turn should last.
 	turnWait = 5 * time.Second
 	turnPoll = 20 * time.Millisecond
-	// defaultBreath is the pause after a failed attempt to get the lock, so that all statements
-	// queued behind that attempt get through.
+	// defaultBreath is how long a step keeps its turn after it failed to get the lock, so that the
+	// statements queued behind it get through before another step asks for the lock.
 	defaultBreath = 500 * time.Millisecond
 )
 

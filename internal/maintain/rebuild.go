@@ -233,9 +233,9 @@ func unswapped(err error) string {
 }
 
 // abandonRebuild ends a rebuild whose copy can't be used. It removes the copy, and breaks the seals
-// of the periods except the lost ones, so that they are sealed and rebuilt again. If the server was
-// killed between two statements of the swap, a table of r.Out has rows of a period: they are put
-// back.
+// of the periods, so that they are sealed and rebuilt again, except those in lost: other programs
+// have dropped them. If the server was killed between two statements of the swap, a table of r.Out
+// has rows of a period: they are put back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)

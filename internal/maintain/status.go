@@ -525,7 +525,7 @@ func (l *look) blockers(ctx context.Context) error {
 	return nil
 }
 
-// block adds transactions that block a task. With old, it leaves out those younger than passing.
+// block adds transactions that block a task; if old is true, only those at least as old as passing.
 func (s *Status) block(who []engine.Blocker, old bool) {
 	for _, b := range who {
 		if !old || b.Age >= passing {

@@ -100,7 +100,7 @@ func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error 
 	})
 }
 
-// A view is a view on the tables, for users.
+// A view is an SQL view on rowmill's own tables, for users.
 type view struct{ name, query string }
 
 // views returns the views. Their times are in UTC.

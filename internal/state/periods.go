@@ -108,8 +108,8 @@ func (s periods) Put(ctx context.Context, x Exec, p Period) error {
 // NotesInto is the table of notes of changed rows with its columns, as triggers write it.
 const NotesInto = "rowmill_touched (table_name, lower_pos, upper_pos, writer)"
 
-// Changed records that rows of periods have changed, in the transaction that consumes the notes of
-// the changes. A period that is sealed stays so until its seal is checked.
+// Changed records that rows of periods have changed: it gives these periods a new Seal.ID. x is the
+// transaction that consumes the notes of the changes. A sealed period stays sealed until checked.
 func (s periods) Changed(ctx context.Context, x Exec, table string, ranges []rolling.Period) error {
 	for _, r := range ranges {
 		if err := s.run(ctx, x, "changed periods of "+table, "UPDATE rowmill_states SET updated_us = updated_us + 1 "+

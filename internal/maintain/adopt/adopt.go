@@ -11,8 +11,8 @@
 // has its key in the log or lies beyond the position of the copy.
 //
 // The plain table is kept as NAME__rowmill_old until Finish drops it. Undo reverts the adoption.
-// Before the cut-over it removes the objects that were created. After it, the same method is used
-// in the opposite direction, and only chunks that differ are copied.
+// Before the cut-over, Undo removes the objects that were created. After the cut-over, it uses the
+// same method in the opposite direction, and only chunks that differ are copied.
 //
 // Every step is recorded in the journal before it begins, and first checks whether it
 // is already done. A crash at any point therefore costs nothing but time.

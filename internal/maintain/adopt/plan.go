@@ -75,7 +75,7 @@ type planner struct {
 	out    []string
 }
 
-// show adds the statements of the steps between two steps, including the first one.
+// show adds the statements of the steps from one step up to, but not including, another.
 func (p *planner) show(ctx context.Context, from, to string) error {
 	for s := from; s != to; s = steps[s].next {
 		if err := steps[s].show(p, ctx); err != nil {

@@ -36,8 +36,8 @@ var errPending = errors.New("rows of this range change faster than the changes a
 
 var errDiffer = errors.New("rows differ")
 
-// verify compares both tables, chunk by chunk along the key of the plain one, and copies a chunk
-// that differs again. Chunks differ if rows were changed without the triggers, e.g. by TRUNCATE in
+// verify compares both tables, chunk by chunk along the key of the plain one. A chunk that differs
+// is copied again. Chunks differ if rows were changed without the triggers, e.g. by TRUNCATE in
 // MySQL. When an adoption is reverted, they also differ if rows were changed since the adoption.
 func (j *job) verify(ctx context.Context, m *mirror) error {
 	if err := m.readPeriods(ctx); err != nil || m.unlogged() {

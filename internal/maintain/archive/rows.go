@@ -96,8 +96,8 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 
 func (r *reader) quote(c engine.SchemaColumn) string { return "r." + r.db.Dialect().Quote(c.Name) }
 
-// run returns the number of rows. Without args, question marks in q are not placeholders, because
-// names may contain them.
+// run calls fn with each row of query q, and returns the number of rows. Without args, question
+// marks in q are not placeholders, because names may contain them.
 func (r *reader) run(ctx context.Context, q string, args []any, width int, fn func([]sql.RawBytes) error) (n int, err error) {
 	row, into := make([]sql.RawBytes, width), make([]any, width)
 	for i := range row {

@@ -43,7 +43,7 @@ type tracing struct {
 	mu sync.Mutex
 	// noted is the last comparison by Compare, which has noted the suspects.
 	noted state.Compared
-	// paused is the time until which suspects are not computed again. Queries read their rows.
+	// paused is the time until which suspects are not computed again: queries read their raw rows.
 	paused time.Time
 }
 
