@@ -21,7 +21,7 @@ const (
 	Archive Kind = "archive"      // write a sealed period to a file
 	Drop    Kind = state.DropKind // remove a period that has passed retention
 	Rebuild Kind = "rebuild"      // rewrite a sealed period sorted and compressed
-	Merge   Kind = "merge"        // the same, with several periods combined into one
+	Merge   Kind = "merge"        // rewrite several sealed periods as one, sorted and compressed
 )
 
 // A Task is one action on a table.

@@ -221,7 +221,7 @@ func (t rebuilder) proofs(old []rolling.Partition, sums []engine.Checksum) []eng
 	return out
 }
 
-// unswapped returns why a swap was refused if the periods are as they were; otherwise "".
+// unswapped returns why a swap was refused, if the table or its rows have changed; otherwise "".
 func unswapped(err error) string {
 	switch {
 	case errors.Is(err, engine.ErrDiffers):

@@ -63,8 +63,8 @@ func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless the same jobs are recorded already. It works out
-// Since itself. If an earlier version has made rowmill's tables, the error is engine.ErrNoTable.
+// Schedule records the jobs of a table, unless they are recorded already. It sets their Since. The
+// error is engine.ErrNoTable if an earlier version created rowmill's tables: one is missing then.
 func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
 	if err != nil {

@@ -565,7 +565,7 @@ func (s ledger) Extents(ctx context.Context, table, source string) ([]Extent, er
 // extentsAtATime is how many extents one statement inserts.
 const extentsAtATime = 200
 
-// putExtents replaces the extents of a source, of which no two have the same bounds.
+// putExtents replaces the extents of a source by all. No two of all may have the same bounds.
 func (s ledger) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_loaded WHERE table_name = ? AND source = ?", f.Table, f.Key)
 	for part := range slices.Chunk(all, extentsAtATime) {

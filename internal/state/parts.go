@@ -9,9 +9,9 @@ import (
 
 // Parts are the partitions whose rows a table's roll-ups have.
 type Parts struct {
-	// IDs are those of engine.PartIdentities, by the partitions' names.
+	// IDs has an ID by partition, as in engine.PartIdentities.
 	IDs map[string]string
-	// Columns are those of engine.PartIdentities.
+	// Columns has an ID by column, as in engine.PartIdentities.
 	Columns map[string]string
 	Compared
 }

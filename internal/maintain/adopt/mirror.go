@@ -200,7 +200,7 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 		return errBusy
 	}
 	for n > 0 {
-		// All in one batch, so that unique values never conflict in between.
+		// All entries in one batch: between two batches, unique values could conflict.
 		var err error
 		if n, err = m.sql.Replay(ctx, x, lockedRows*2, m.coming); err != nil {
 			return fmt.Errorf("apply the last changes: %w", err)

@@ -286,7 +286,7 @@ func (j *job) dropNew(ctx context.Context) error {
 	err = j.locked(ctx, m.Target.Name, "drop the rolling table", func() error {
 		return j.DB.Try(ctx, engine.DropTable{Table: m.Side(m.Target), Partitions: m.Target.Periods, Views: j.liveViews()})
 	})
-	if err != nil && !errors.Is(err, engine.ErrLockTimeout) { // such as a view that reads the table
+	if err != nil && !errors.Is(err, engine.ErrLockTimeout) { // a view that reads the table may be the cause
 		_, _, refused := j.mirror(m.Target, m.Source, m.Target.Name).lacking(ctx, true)
 		err = cmp.Or(refused, err)
 	}

@@ -62,9 +62,9 @@ type Statement struct {
 
 // Limits are the load above which copying pauses.
 type Limits struct {
-	// Running is the number of statements running concurrently; 0 means no limit.
+	// Running is how many statements may run on the server while copying goes on; 0 means no limit.
 	Running int
-	// Critical is the number of running statements that ends the work with ErrCritical; 0 is none.
+	// Critical is the number of such statements from which the work ends with ErrCritical; 0 is none.
 	Critical int
 	// Nice is how long the work rests after each piece, as a multiple of the time that the piece took.
 	// With 1, it rests half of the time.
@@ -92,7 +92,7 @@ const (
 	// lockTries limits the consecutive attempts at a chunk that doesn't get its locks. They take some
 	// minutes, because each attempt waits two seconds.
 	lockTries = 100
-	// firstPause and lastPause limit the pause between these attempts.
+	// The pause between these attempts grows from firstPause to lastPause.
 	firstPause, lastPause = 50 * time.Millisecond, 2 * time.Second
 )
 
@@ -178,7 +178,7 @@ func (c *Copy) paused(why string) {
 	}
 }
 
-// resize returns the number of rows of the next chunk, given the last number and its time.
+// resize returns the next chunk's number of rows, from that of the last chunk and the time it took.
 func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk

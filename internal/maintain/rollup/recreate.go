@@ -114,7 +114,7 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	unset, begin := every.Bounds().From, every.Floor(first)
 	to, sealed := begin, fmt.Sprintf("CASE WHEN sealed_to > %d THEN %d ELSE sealed_to END", begin, begin)
 	if f.spec.From == "" {
-		// The rows of the other buckets are gone, so they can't be computed.
+		// The former table's rows are gone, so the buckets before begin can't be computed again.
 		to, sealed = unset, fmt.Sprint(begin)
 	}
 	computed := fmt.Sprintf("CASE WHEN watermark > %d THEN %d ELSE watermark END", to, begin)
@@ -167,7 +167,7 @@ func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Gr
 		figure.Plural(notes, "note of changed rows had", "notes of changed rows had")), nil
 }
 
-// Run executes the plan and calls with in the same transaction, as the only worker on the roll-ups.
+// Run executes the plan and then the function with, in one transaction. Meanwhile no worker runs.
 func (a *Recreation) Run(ctx context.Context, with func(context.Context, *sql.Tx) error) (err error) {
 	lease, err := leadOf(ctx, a.db, a.table)
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil
 	}
-	if was, _, err := s.recorded(ctx); was != nil || err != nil { // records from when exact was declared
+	if was, _, err := s.recorded(ctx); was != nil || err != nil { // recorded while exact was declared: the refresh removes them
 		return false, err
 	}
 	n, err := s.number(ctx, s.db.SQL(), "SELECT CASE WHEN EXISTS (SELECT 1 FROM rowmill_touched WHERE table_name = ?) THEN 1 ELSE 0 END", s.table.Name)
