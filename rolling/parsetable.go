@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/tomlfile"
 )
 
-// table reads [table], after the period.
+// table reads [table], once [period] is read.
 func (r *declarationReader) table(table *tomlfile.Value) {
 	d := r.d
 	d.Name, r.name = r.must(table, "[table]", "name", "readings")

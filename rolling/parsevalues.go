@@ -49,7 +49,7 @@ func (v *Values) Of(column string) ColumnValues {
 type ValueOrder int
 
 const (
-	// OrderRandom draws each value anew, from all of them.
+	// OrderRandom has random values: each row draws one of all values.
 	OrderRandom ValueOrder = iota + 1
 	// OrderAscending has values that grow with time, such as those of a counter.
 	OrderAscending
@@ -60,10 +60,10 @@ const (
 // String returns the order as written in a declaration.
 func (o ValueOrder) String() string { return [...]string{"", "random", "ascending", "recent"}[o] }
 
-// mostHeavy is the most values with a frequency of their own.
+// mostHeavy limits the number of values whose frequency is declared: see ColumnValues.Heavy.
 const mostHeavy = 1000
 
-// values reads [values], after the table.
+// values reads [values], once [table] is read.
 func (r *declarationReader) values(root *tomlfile.Value) {
 	all := root.Find("values")
 	if all == nil {

@@ -12,11 +12,11 @@ import (
 // Shards says on which servers the rows of a table are. The zero value is a table on one server.
 type Shards struct {
 	// By is the integer column whose hash decides which node stores a row. Each unique key contains
-	// it. If Every is set, By is the column by which the table rolls, and the hash is that of the
-	// number of the row's slice. A slice has the length Every, and consists of whole periods.
+	// it. If Every is set, By is the column by which the table rolls, and the number of the row's
+	// slice is hashed instead. A slice has the length Every, and consists of whole periods.
 	By    string
 	Every Grid
-	// Nodes are the servers in the order that the hash counts them.
+	// Nodes are the servers, in the order in which the hash counts them.
 	Nodes []Node
 }
 
@@ -42,7 +42,7 @@ const (
 	maxNodeName = 16
 )
 
-// shards reads [shards], after all other sections.
+// shards reads [shards], once all sections but [values] are read.
 func (r *declarationReader) shards(shards *tomlfile.Value) {
 	if shards == nil {
 		return

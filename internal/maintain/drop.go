@@ -201,7 +201,7 @@ func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (s
 		err := t.inTx(ctx, func(tx *sql.Tx) error { return t.recordKept(ctx, tx, c, d, &d.Known) })
 		return d.Part.Name + ": " + why, err
 	}
-	// The table was dropped before a crash.
+	// The period's own table, d.Table, was dropped before a crash.
 	return fmt.Sprintf("%s: %s", d.Part.Name, figure.Plural(d.Known.Rows, "row")), t.State.End(ctx, t.State.DB(), c)
 }
 

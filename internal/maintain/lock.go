@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// locks has the locks of a table: the turns of changes, and the lock of the declaration.
+// locks has the locks of a table: turns for its changes (see TryLocked), and the declaration's lock.
 type locks struct{ *table }
 
 func (t *Table) locks() locks { return locks{t} }

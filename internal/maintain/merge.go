@@ -177,7 +177,7 @@ func (t rebuilder) merge(ctx context.Context, d *publishing, columns []engine.Co
 	return nil
 }
 
-// endMerge records a publication all of whose rows were in the period.
+// endMerge records a publication if the period already had all of its rows.
 func (t rebuilder) endMerge(ctx context.Context, c *state.Change, d *publishing) error {
 	d.Out, d.Sealed, d.State = d.With, nil, state.Published
 	return t.inTx(ctx, func(tx *sql.Tx) error {

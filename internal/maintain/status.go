@@ -592,8 +592,8 @@ func (l *look) outside(ctx context.Context) error {
 	return err
 }
 
-// leftovers adds the tables with rows of periods that a former change has left and that no change
-// in progress needs.
+// leftovers adds a problem for each table that has rows of a period, was made by a former change,
+// and is not needed by a change in progress.
 func (l *look) leftovers(ctx context.Context) error {
 	db, ok := l.DB.(engine.Sizer)
 	if !ok {

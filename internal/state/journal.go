@@ -74,7 +74,7 @@ func (s journal) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	return err == nil, because(fmt.Sprintf("journal of %s: begin %s", c.Table, c.ID), err)
 }
 
-// Advance records, in the transaction of x, that the change is at another step; data may be nil.
+// Advance records, in the transaction of x, the change's step and, unless it is nil, its data.
 func (s journal) Advance(ctx context.Context, x Exec, c *Change, step string, data any) error {
 	if data != nil {
 		p, err := json.Marshal(data)

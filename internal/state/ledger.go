@@ -184,7 +184,7 @@ func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer
 type ledger struct{ *database }
 
 // Touch records, in the transaction of a change, that rows in a range have changed: the table's
-// roll-ups must read them again. Only users read the writer's name.
+// roll-ups must read them again. The writer's name is only for users.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
@@ -255,7 +255,7 @@ func (c Cut) ID(source string) string {
 
 const sourceColumns = "source, path, kind, loaded, loaded_lines, loaded_hash, head, head_hash, options, " + countColumns + ", finished, started_us, updated_us"
 
-// Sources returns a table's sources, newest first, of a kind and a path unless these are empty.
+// Sources returns a table's sources, newest first. kind and path, unless empty, restrict them.
 func (s ledger) Sources(ctx context.Context, table, kind, path string) ([]Source, error) {
 	all, err := s.sources(ctx, table, "")
 	// The paths are compared here: a server's collation may consider different paths equal.

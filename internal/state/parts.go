@@ -44,9 +44,8 @@ func (c Compared) text() string {
 // identities records what identifies the partitions that roll-ups have read.
 type identities struct{ *database }
 
-// Parts returns the recorded partitions of a table, nil if none were recorded yet. If an earlier
-// version made rowmill's own tables, they lack the table of partitions, and the error is
-// engine.ErrNoTable.
+// Parts returns the recorded partitions of a table, nil if none were recorded yet. The error is
+// engine.ErrNoTable if an earlier version created rowmill's tables, without rowmill_parts.
 func (s identities) Parts(ctx context.Context, table string) (*Parts, error) {
 	p := &Parts{IDs: map[string]string{}, Columns: map[string]string{}}
 	begun := false

@@ -105,7 +105,7 @@ func (s periods) Put(ctx context.Context, x Exec, p Period) error {
 	return because(fmt.Sprintf("period %s of %s", p.Name, p.Table), err)
 }
 
-// NotesInto is the table of notes of changed rows with its columns, as triggers write it.
+// NotesInto is the table of notes of changed rows, with its columns, for the INSERT of a trigger.
 const NotesInto = "rowmill_touched (table_name, lower_pos, upper_pos, writer)"
 
 // Changed records that rows of periods have changed: it gives these periods a new Seal.ID. x is the

@@ -39,7 +39,7 @@ func (s takeovers) AddUndo(ctx context.Context, table, what string, statements [
 	return because("record how the takeover of "+table+" is undone", err)
 }
 
-// Undos returns what is recorded of a table, in order.
+// Undos returns how the takeover of a table is undone, in the order of the records.
 func (s takeovers) Undos(ctx context.Context, table string) ([]Undo, error) {
 	return list(ctx, s.database, "how the takeover of "+table+" is undone", func(r *sql.Rows, u *Undo) error {
 		var text string
@@ -50,7 +50,7 @@ func (s takeovers) Undos(ctx context.Context, table string) ([]Undo, error) {
 	}, "SELECT serial, what, statements FROM rowmill_undo WHERE table_name = ? ORDER BY serial", table)
 }
 
-// DropUndo removes a record, once it is undone.
+// DropUndo removes the record of u, once u's statements have run.
 func (s takeovers) DropUndo(ctx context.Context, table string, u Undo) error {
 	return s.run(ctx, s.DB(), "undo "+u.What, "DELETE FROM rowmill_undo WHERE table_name = ? AND serial = ?", table, u.Serial)
 }

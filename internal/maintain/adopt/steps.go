@@ -216,9 +216,8 @@ func (j *job) extend(ctx context.Context, m *mirror) error {
 	return m.logReturned(ctx)
 }
 
-// clean drops the log, and the triggers from the former source. After the cut-over the source has
-// the name of the kept table. If the adoption is reverted, it has the name of the rolling table
-// that will be dropped.
+// clean drops the log and the source's triggers after a cut-over, which has renamed the source to
+// m.Aside: to oldName or, if the adoption is reverted, to newName.
 func (j *job) clean(ctx context.Context, m *mirror) error { return j.dropTriggers(ctx, m, m.Aside) }
 
 func (j *job) dropTriggers(ctx context.Context, m *mirror, on string) error {

@@ -100,7 +100,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// checkSize returns the number of rows to compare next, given the last number and its time.
+// checkSize returns how many rows to compare next, from the last number and the time it took.
 func checkSize(size int, took time.Duration) int {
 	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
 	return min(max(int(next), leastCheck), mostCheck)

@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Limits of a transaction. Half a second keeps locks short, and limits what a crash loses.
+// Limits of a transaction. goalTime is short, so that locks are, and limits what a crash loses.
 const (
 	goalTime = 500 * time.Millisecond
 	// maxBuckets limits the buckets that are computed together, or marked in one transaction.

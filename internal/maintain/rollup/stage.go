@@ -324,7 +324,7 @@ const (
 
 func newPace(most int) *pace { return &pace{rows: firstPiece, most: most} }
 
-// learn sets the number of rows of the next statement, given the last number and its time.
+// learn sets the next statement's number of rows, from that of the last one and the time it took.
 func (p *pace) learn(rows int, took time.Duration) {
 	if p.fixed || took < pieceTime && rows < p.rows/2 {
 		return // too few rows to predict the time of a full piece

@@ -559,7 +559,7 @@ func (s *Scheduler) leaseOf(j *job) engine.Lease {
 	return j.lease
 }
 
-// lockPause is shorter for the creation of periods if less than half of the headroom is left.
+// lockPause returns the pause after a lock was not granted, a shorter one if periods run out soon.
 func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 	pause := cmp.Or(s.LockPause, maintain.LockPause)
 	if lane != maintain.Creating {
