@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// locks has the locks of a table: turns for its changes (see TryLocked), and the declaration's lock.
+// locks has the locks of a table: turns of its changes (see TryLocked), and the declaration's lock.
 type locks struct{ *table }
 
 func (t *Table) locks() locks { return locks{t} }

@@ -546,7 +546,7 @@ func (t publisher) swapPublished(ctx context.Context, c *state.Change, d *publis
 		if err := t.State.Forget(ctx, tx, t.Table.Name, d.Part.Period); err != nil {
 			return err
 		}
-		// Touch all of the period: before it had triggers, others may have inserted rows anywhere.
+		// Touch the whole period: before its new table had triggers, others may have inserted rows.
 		if err := t.touch(ctx, tx, d, d.Part.Period); err != nil {
 			return err
 		}

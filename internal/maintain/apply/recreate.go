@@ -123,7 +123,7 @@ func (t planner) planAdoption(ctx context.Context, a *Plan, applied *rolling.Dec
 			if err != nil {
 				return err
 			}
-			// The plain table may have other keys and columns than the former table.
+			// The former declaration may have other keys and columns than the plain table.
 			n.undeclare = applied != nil
 			return t.resetRecords(ctx, n)
 		})

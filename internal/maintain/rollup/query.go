@@ -71,9 +71,9 @@ func (q *selection) bucket() string {
 }
 
 // selectRows renders the query that computes a level's rows from the rows of its source that meet a
-// condition. The result will be merged with the rows of other queries, so sketches are NULL and
-// square roots are omitted. With readable, it selects the readable columns only, and computes
-// distinct and percentile exactly.
+// condition. If readable is true, it selects only the readable columns, and computes distinct and
+// percentile exactly. If readable is false, its rows are to be merged with those of other queries:
+// sketches are NULL and square roots are omitted.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
 	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
