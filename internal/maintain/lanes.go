@@ -152,7 +152,7 @@ type Passed struct {
 
 // Pass executes the due tasks of a lane in order; unless only is nil, just tasks of these kinds.
 // Unless until is zero, it begins no task after that time, so that other tables get their turn. It
-// reports and logs a failed task, goes on with the next one, and returns all errors together.
+// goes on after a failed task, unless a lock was not granted, and returns all errors together.
 func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
 	now, err := t.runner().begin(ctx, lane)
 	if now == nil {
@@ -446,7 +446,7 @@ func (t runner) finish(ctx context.Context, lane Lane) error {
 		var detail string
 		began, action, what := time.Now(), c.Kind, c.ID
 		if err == nil {
-			// The entry has the task's name: the previous entry may report that the task failed.
+			// Log it under the task's name, under which a failure of the task may have been logged.
 			action, what = string(d.task().Kind), d.task().Label()
 			detail, err = d.resume(ctx, t.table, c)
 		}
@@ -478,7 +478,7 @@ func (t *Table) Blocked(ctx context.Context, err error) error {
 	return engine.Hinted(fmt.Errorf("%w: blocked by %s", err, who[0]), "end that transaction; the task is retried automatically")
 }
 
-// create adds the partitions one at a time, so that a blocked one doesn't delay the others.
+// create adds the partitions one at a time: if one can't be added, those before it are there.
 func (t creator) create(ctx context.Context, task Task, v View) (string, error) {
 	have := v.Parts
 	for i, p := range task.Parts {

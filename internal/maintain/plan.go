@@ -218,7 +218,7 @@ func (v View) partitions(parts []rolling.Partition) int {
 
 func sealDue(d *rolling.Declaration, p rolling.Partition) int64 { return d.Seal.After.After(p.To) }
 
-// planSeals returns the unsealed periods that are over, and the next one that will be.
+// planSeals returns the seals that are due, and the next one that will be.
 func planSeals(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	for _, p := range v.Parts {
@@ -364,7 +364,7 @@ func planRebuilds(d *rolling.Declaration, v View) []Task {
 }
 
 // group returns how many partitions, from the i-th on, are to be merged into one longer period; 0
-// if the longer period isn't over.
+// if the longer period isn't due to be sealed yet.
 func (v View) group(d *rolling.Declaration, i int) int {
 	long, err := d.Seal.Merge.At(v.Parts[i].From)
 	if err != nil || d.Seal.After.After(long.To) > v.Now {
@@ -377,8 +377,8 @@ func (v View) group(d *rolling.Declaration, i int) int {
 	return n
 }
 
-// rebuild returns the tasks for the partitions of a longer period: each task takes adjacent sealed
-// partitions with at most SwapRows rows.
+// rebuild returns the tasks for the partitions of a longer period. Each task takes at most maxFan
+// adjacent sealed partitions, which together have at most SwapRows rows.
 func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
 	var out []Task
 	for i := 0; i < len(group); {

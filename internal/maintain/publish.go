@@ -163,7 +163,7 @@ func (t *Table) Publish(ctx context.Context, p *state.Publication, columns []eng
 }
 
 // publishAsDeclared publishes according to the declaration in force. If the table was altered
-// meanwhile, it tries once more.
+// meanwhile, it begins again, up to mostFills attempts in all.
 func (t publisher) publishAsDeclared(ctx context.Context, d *publishing, columns []engine.Column, fill filler) error {
 	for n := 1; ; n++ {
 		now, err := t.Follow(ctx)
@@ -447,7 +447,7 @@ const abandonWait = 30 * time.Second
 func (t publisher) removePublish(ctx context.Context, c *state.Change, d *publishing) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonWait)
 	defer cancel()
-	// The server may not yet have ended the connection that filled it.
+	// The server may not yet have ended the connection that filled the table d.With.
 	err := engine.Retry{First: FirstRetry, Last: FirstRetry}.Do(ctx, func() error { return t.DB.Try(ctx, engine.DropTables{Names: append(d.aside(), d.With)}) })
 	if err != nil {
 		return err

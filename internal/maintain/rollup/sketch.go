@@ -153,8 +153,8 @@ func (p *percentile) result() (any, []byte, error) {
 	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
 }
 
-// ranked returns the value of rank k, where the least value has rank 1. The sketch's own quantiles
-// would interpolate. KeyAtRank returns the first bin at which the count of values exceeds its argument.
+// ranked returns the value of rank k; the least value has rank 1. The sketch's own quantiles
+// interpolate. KeyAtRank returns the first bin at which the count of values exceeds its argument.
 func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()
