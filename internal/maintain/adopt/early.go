@@ -101,7 +101,7 @@ func (e *early) run(ctx context.Context) {
 	}
 }
 
-// next compares the next chunk. It returns false if not all rows of that chunk are copied yet.
+// next compares the next chunk. It returns false if all copied rows are compared already.
 func (e *early) next(ctx context.Context, c copied, size int) (more bool, err error) {
 	m := e.m
 	after, rows := e.done()

@@ -152,7 +152,7 @@ const (
 	lockedRows = 2000
 )
 
-// replayAll applies the log until it is empty, or nearly so.
+// replayAll applies the log until few entries are left, in at most replayBatches batches.
 func (m *mirror) replayAll(ctx context.Context) error {
 	for range replayBatches {
 		n, err := m.replayOnce(ctx)
