@@ -139,9 +139,9 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 }
 
 // Rows returns what to insert in the transaction of the batch's rows. First comes the batch's line
-// of the ledger: if the line exists, the insert fails with engine.ErrDuplicateKey. Then come notes
-// of the ranges that roll-ups must read again. Every batch has notes: whether it is late is known
-// only after the commit. Inserting a note never waits for another transaction.
+// of the ledger: if the line exists, the insert fails with engine.ErrDuplicateKey. Then, if rolled
+// is true, come notes of the changed ranges, which roll-ups must read again: whether the batch is
+// late is known only after the commit. Inserting a note never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -281,9 +281,9 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 }
 
 // FilesLike returns the files of a table that a given file may continue, newest first: files of its
-// path, and files that begin with the same bytes as the given one. has reports whether the first n
-// bytes of the given file have a hash; n is at most most. There may be very many files, so few of
-// their columns are read.
+// path, and files with rows that begin with the same bytes as the given one. has reports whether
+// the first n bytes of the given file have a hash; n is at most most. There may be very many files,
+// so few of their columns are read.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
