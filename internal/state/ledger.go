@@ -281,9 +281,9 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 }
 
 // FilesLike returns the files of a table that a given file may continue, newest first: files of its
-// path, and files with rows that begin with the same bytes as the given one. has reports whether
-// the first n bytes of the given file have a hash; n is at most most. There may be very many files,
-// so few of their columns are read.
+// path, and files that begin with the same bytes as the given one, if they have loaded rows. has
+// reports whether the first n bytes of the given file have a hash; n is at most most. There may be
+// very many files, so few of their columns are read.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -565,7 +565,7 @@ func (s ledger) Extents(ctx context.Context, table, source string) ([]Extent, er
 // extentsAtATime is how many extents one statement inserts.
 const extentsAtATime = 200
 
-// putExtents replaces the extents of a source by all. No two of all may have the same bounds.
+// putExtents replaces the extents of a source by all, no two of which have the same bounds.
 func (s ledger) putExtents(ctx context.Context, x Exec, f *Source, all []Extent) error {
 	_, err := s.exec(ctx, x, "DELETE FROM rowmill_loaded WHERE table_name = ? AND source = ?", f.Table, f.Key)
 	for part := range slices.Chunk(all, extentsAtATime) {
@@ -585,8 +585,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all records of a source, so that its file is treated as new, and records
-// there as the extents of its rows.
+// ForgetSource replaces all records of a source by the extents of its rows, there. Its file is then
+// treated as new.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)

@@ -27,7 +27,7 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position. It never goes back.
+// DropTo records that retention is about to drop periods up to a position, which never goes back.
 // The record is committed before the first of their partitions is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)

@@ -116,7 +116,7 @@ func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication
 
 const removePublications = "DELETE FROM rowmill_publications WHERE table_name = ? AND source = ?"
 
-// EndPublications sets ToByte to to in those of a source's publications that have none yet.
+// EndPublications records the end, to, of those of a source's publications that have none yet.
 func (s publications) EndPublications(ctx context.Context, table, source string, to int64) error {
 	return s.run(ctx, s.DB(), "record the publications of "+table,
 		"UPDATE rowmill_publications SET upper_byte = ? WHERE table_name = ? AND source = ? AND upper_byte = 0", to, table, source)
