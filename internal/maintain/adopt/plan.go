@@ -336,7 +336,7 @@ func (p *planner) cutOverBack(ctx context.Context) error {
 	return p.cutOver(ctx)
 }
 
-// dropped adds the removal of the log and of the triggers, whose table will then have the name on.
+// dropped adds the removal of the log and the triggers. on is the name of their table by then.
 func (p *planner) dropped(ctx context.Context, on, what string) error {
 	late, err := p.emptyLate(ctx)
 	if err != nil {

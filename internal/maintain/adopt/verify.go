@@ -100,7 +100,7 @@ func (j *job) verify(ctx context.Context, m *mirror) error {
 	return nil
 }
 
-// checkSize returns how many rows to compare next, from the last number and the time it took.
+// checkSize returns how many rows to compare next. size rows were compared last, in the time took.
 func checkSize(size int, took time.Duration) int {
 	next := float64(size) * min(2, float64(checkTime)/float64(max(took, time.Millisecond)))
 	return min(max(int(next), leastCheck), mostCheck)

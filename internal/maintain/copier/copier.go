@@ -64,7 +64,7 @@ type Statement struct {
 type Limits struct {
 	// Running is how many statements may run on the server while copying goes on; 0 means no limit.
 	Running int
-	// Critical is the number of such statements from which the work ends with ErrCritical; 0 is none.
+	// Critical is the number of running statements at which the work ends with ErrCritical; 0 is none.
 	Critical int
 	// Nice is how long the work rests after each piece, as a multiple of the time that the piece took.
 	// With 1, it rests half of the time.
@@ -178,7 +178,7 @@ func (c *Copy) paused(why string) {
 	}
 }
 
-// resize returns the next chunk's number of rows, from that of the last chunk and the time it took.
+// resize returns the next chunk's number of rows, from the last chunk's size and the time it took.
 func (c *Copy) resize(size int, took time.Duration) int {
 	if c.Chunk > 0 {
 		return c.Chunk

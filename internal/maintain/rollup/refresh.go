@@ -12,7 +12,7 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Limits of a transaction. goalTime is short, so that locks are, and limits what a crash loses.
+// Limits of a transaction. It should take goalTime: locks are short then, and a crash loses little.
 const (
 	goalTime = 500 * time.Millisecond
 	// maxBuckets limits the buckets that are computed together, or marked in one transaction.

@@ -324,7 +324,7 @@ const (
 
 func newPace(most int) *pace { return &pace{rows: firstPiece, most: most} }
 
-// learn sets the next statement's number of rows, from that of the last one and the time it took.
+// learn sets the next statement's number of rows, from the last statement's number and its time.
 func (p *pace) learn(rows int, took time.Duration) {
 	if p.fixed || took < pieceTime && rows < p.rows/2 {
 		return // too few rows to predict the time of a full piece
