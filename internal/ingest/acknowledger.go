@@ -19,18 +19,18 @@ const (
 	acknowledgeAfter = time.Second
 )
 
-// An acknowledger records up to which offset a spool's records are committed, and releases these.
+// An acknowledger notes in the database up to where a spool is committed, and releases that part.
 type acknowledger struct {
 	*lane.Load
 	sp *spool.Spool
 
 	mu   sync.Mutex
-	at   int64               // all records below are committed
+	at   int64               // all records below this offset are committed
 	next []int64             // start offsets of the batches above at, in order
 	done map[int64]committed // committed batches above at, by start offset
 	ids  []string            // IDs of batches below at that are still in the ledger
 	sums state.Counts        // the rows of the batches in ids
-	n    int                 // the number of these batches; a joined batch has several IDs
+	n    int                 // the number of batches in ids; a joined batch has several IDs
 	last time.Time
 }
 

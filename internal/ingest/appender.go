@@ -8,7 +8,7 @@ import (
 	"github.com/rowmill/rowmill/internal/ingest/spool"
 )
 
-// An appender appends records to a spool. Records that arrive during a sync share the next one.
+// An appender appends records to a spool. Records that arrive during a sync share the next sync.
 type appender struct {
 	mu      sync.Mutex
 	waiting []*appended

@@ -43,7 +43,7 @@ func File(ctx context.Context, o Options, path string) (lane.Result, error) {
 	l.Position = l.bytesDone
 	l.Source = &state.Source{Table: o.Table.Name, Path: name, Kind: state.FileSource, Key: newKey()}
 	if o.Dry {
-		// Remove the lines of an earlier dry run of the file.
+		// Remove what an earlier dry run of this file has written to the file of bad rows.
 		l.Source.Key = "dry run " + format.HashOf([]byte(name))
 		if err := l.ForgetBad(l.Source.Key); err != nil {
 			return l.Finish(err)
@@ -79,8 +79,8 @@ type fileLoad struct {
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // Load.Collector, for bytesDone in another goroutine
 	mu         sync.Mutex                     // guards sentIn and offered
-	// Extents of the file's rows: settledIn of the settled ones, earlierIn of those in noted and
-	// published, sentIn of those sent since the file was opened, offered of those checked only.
+	// Extents of the file's rows: settledIn of rows of completed loads, earlierIn of rows in noted and
+	// published, sentIn of rows sent since the file was opened, offered of rows only checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted: the user accepts that rows are missing. looked: earlier rows were looked for.
 	accepted, looked bool
@@ -260,7 +260,7 @@ func (l *fileLoad) read(ctx context.Context) (err error) {
 	return l.settle(ctx, c, all)
 }
 
-// publish publishes the collected rows, once no other file of this process does.
+// publish publishes the collected rows, once no other load of this process is publishing.
 func (l *fileLoad) publish(ctx context.Context, n *lane.Collector, t *format.Target, c *format.Cutter) error {
 	unlock, err := l.Pool.Lock(ctx, "publications")
 	if err != nil {
@@ -278,7 +278,7 @@ func (l *fileLoad) sayGrowing(c *format.Cutter) {
 	l.Say("%s: line %d is incomplete, and the file is being written to: the next load reads it", l.path, c.Line)
 }
 
-// recall reads the cuts of the source, their lines of the ledger, and where its settled rows lie.
+// recall reads the cuts of the source, their lines of the ledger, and the extents of settledIn.
 func (l *fileLoad) recall(ctx context.Context) (err error) {
 	l.cuts, l.noted, l.published = nil, nil, nil
 	if l.opt.Dry || l.Source.Started.IsZero() {
@@ -353,7 +353,7 @@ func (l *fileLoad) recut(ctx context.Context, c *format.Cutter, cut state.Cut) (
 	return b, nil
 }
 
-// batches produces the recorded cuts that are not in the ledger, and then new ones, once recorded.
+// batches produces the batches of recorded cuts that the ledger lacks, and then new ones, recorded.
 func (l *fileLoad) batches(ctx context.Context, c *format.Cutter, t *format.Target, out chan<- *lane.Batch) error {
 	for _, cut := range l.cuts {
 		b, err := l.recut(ctx, c, cut)

@@ -81,7 +81,7 @@ const (
 	lookTimeout = 2 * time.Second
 	// refusedFor is how long a full spool counts as full after it has refused a post.
 	refusedFor = time.Minute
-	// inboxPatience is how long an ending inbox waits for batches: their rows stay in the spool.
+	// inboxPatience is how long an ending inbox waits for batches in flight. The spool has their rows.
 	inboxPatience = time.Second
 )
 
@@ -378,7 +378,7 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	return out, nil
 }
 
-// markEvery is how exact Lag is: records that are taken within it share a mark.
+// markEvery is how exact Lag is: records that are taken within this time share a mark.
 const markEvery = time.Second
 
 func (in *Inbox) mark(to int64) {
@@ -406,7 +406,7 @@ type InboxStatus struct {
 	// age of the oldest of these records.
 	Records, Bytes int64
 	Lag            time.Duration
-	// Rows counts what this process has loaded; Unkept bad rows had no room in the file of bad rows.
+	// Rows counts the rows that this process has loaded, Unkept the bad rows that their file lacks.
 	Rows   state.Counts
 	Unkept int64
 	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing is taken.

@@ -41,7 +41,7 @@ type Many struct {
 
 // A ManyProgress describes how far a Many has come.
 type ManyProgress struct {
-	// Files is the number of sources that are done, Of the number of all.
+	// Files is the number of sources that are done, Of the number of all sources.
 	Files, Of int
 	// Progress adds up all sources, whether they are done, in progress, or not begun.
 	lane.Progress

@@ -27,7 +27,7 @@ type finding struct {
 	found []state.Extent
 }
 
-// wanted returns the minimum number of rows of an extent in the table.
+// wanted returns how many rows the table must have in an extent, so that none is missing.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
 // look counts the table's rows in each extent, newest first, each up to the number inserted. Rows

@@ -276,7 +276,7 @@ func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64
 // mostMerged limits the records of a batch, and so the lines of the ledger in one transaction.
 const mostMerged = 1000
 
-// unsent returns the batches after the last one that is in the ledger. It sends the earlier ones.
+// unsent returns the batches after the last one in the ledger. It sends earlier ones not in it.
 func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *acknowledger, send func([]*format.Batch) error) ([]*format.Batch, error) {
 	var cuts []state.Cut
 	for _, b := range all {
@@ -307,7 +307,7 @@ func (l *streamLoad) unsent(ctx context.Context, all []*format.Batch, done *ackn
 	return all[from:], nil
 }
 
-// emptySegments is a number of bytes that heads of removed segments may take. Records are larger.
+// emptySegments is how many bytes the heads of removed segments may take. Any record has more.
 const emptySegments = 64
 
 // findSpool reads the offset up to which the database has the spool, and continues there.

@@ -146,7 +146,7 @@ func ReadDone(p []byte) (d Done, ok bool) {
 	if !ok {
 		return d, false
 	}
-	if _, p, d.Complete = Int(p); len(p) < 4 { // the last key
+	if _, p, d.Complete = Int(p); len(p) < 4 { // the last insert id
 		d.Complete = false
 	}
 	if d.Complete {

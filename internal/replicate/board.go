@@ -29,7 +29,7 @@ func (s State) final() bool { return s == Done || s == Failed }
 type Status struct {
 	Host  string `json:"host"`
 	State State  `json:"state"`
-	// Bytes of the copy are on its disk. In state Checking, they are the bytes found right so far.
+	// Bytes of the copy are on the host's disk; in state Checking, so many were found right so far.
 	Bytes int64 `json:"bytes"`
 	// Reason is why it failed, or waits.
 	Reason string `json:"reason,omitempty"`
@@ -164,7 +164,7 @@ func (b *Board) get(host string) Status {
 	return Status{Host: host, State: Waiting}
 }
 
-// pending returns the hosts that aren't final.
+// pending returns the hosts whose status isn't final.
 func (b *Board) pending(hosts []string) (out []string) {
 	for _, h := range hosts {
 		if !b.get(h).State.final() {

@@ -48,8 +48,8 @@ func (e errStalled) Error() string {
 // retryEvery is how long a feeder waits before it tries a host again.
 const retryEvery = 300 * time.Millisecond
 
-// feed sends to the first host that is left. It returns when bye has been passed on, when no host
-// is left, or when ctx ends.
+// feed sends to the first host that hasn't failed and isn't in f.left. It returns when bye has been
+// passed on, when there is no such host, or when ctx ends.
 func (f *feeder) feed(ctx context.Context) {
 	alive, of, said := time.Now(), "", ""
 	f.high, f.left = map[string]int{}, map[string]error{}

@@ -49,7 +49,7 @@ type kind struct {
 	replication replication
 	// installed are the variables that are set when a data directory is installed, once.
 	installed []string
-	// prepare changes the files before each start.
+	// prepare is called before each start. It may change the server's files, and l.
 	prepare func(ctx context.Context, l *launch) error
 	// explain converts the log of a server that failed to start to an error with a remedy, or
 	// returns nil if the log is sufficient.

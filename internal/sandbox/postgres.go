@@ -39,7 +39,7 @@ func postgres() *kind {
 	return &kind{
 		name:     "postgres",
 		storages: []string{Heap},
-		// For a thousand connections, each with a few 8 KiB pages; for two WAL segments of 16 MiB.
+		// Memory for a thousand connections, each with a few 8 KiB pages; redo for two WAL segments.
 		minMemory: 8 << 20,
 		minRedo:   32 << 20,
 		reserved:  reserved,
@@ -151,7 +151,7 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	// With -j, a statement ends with a semicolon and an empty line.
 	statement := strings.NewReader("CREATE DATABASE " + Database + ";\n\n")
 	out, err := as.run(ctx, statement, bin.server, "--single", "-D"+dir, "-F", "-j", "postgres")
-	// The server continues after an error.
+	// With --single, the server continues after an error.
 	if err == nil && strings.Contains(out, "ERROR:") {
 		err = fmt.Errorf("run %s --single%s", bin.server, indentTail(out))
 	}
@@ -266,7 +266,8 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
-// streaming returns the settings of a source or a replica. A replica's limits may not be lower.
+// streaming returns the settings of a source or replica. A replica's limits must reach its
+// source's.
 func streaming(l *launch) map[string]string {
 	if l.part.role == "" {
 		return nil

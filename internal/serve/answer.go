@@ -45,7 +45,7 @@ type notSplit struct{ reason, detail string }
 
 func (w *notSplit) Error() string { return w.reason + ": " + w.detail }
 
-// answered is the query that was split just before.
+// answered describes the client's last command, if it was a query that was split.
 type answered struct {
 	text  string
 	notes []note
@@ -180,7 +180,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	if further(text[q.To:]) { // a comment, which the server takes for a second statement
 		return &notSplit{whyForm, "text follows its semicolon"}
 	}
-	// Before EXPLAIN, which calls the functions of a view without tables.
+	// This comes before EXPLAIN, which calls the functions of a view without tables.
 	if err := c.server.baseTables(q, a.prepared != nil && a.prepared.Params > 0); err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.
 	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name {
 		operand += " AS " + quote(t.Table)
 	}
-	// t may have parameters in place of text's values. It is equal up to the table, or from it on.
+	// t is text, with parameters in place of some values: before the table that is cut, or after it.
 	head, tail := text[:span.To], text[span.From:]
 	return func(t string) (string, error) {
 		if strings.HasPrefix(t, head) {

@@ -44,8 +44,8 @@ const (
 	flagUnsigned = 32
 )
 
-// encodable reports whether a text of the server gives the value's binary form. Texts of binary
-// fractions may have lost digits; the binary form of a TIME isn't written here.
+// encodable reports whether values can be converted from the server's text to the binary form.
+// Texts of FLOAT and DOUBLE may have lost digits; for TIME there is no code.
 func encodable(t columnType) bool {
 	return t.kind != typeFloat && t.kind != typeDouble && t.kind != typeTime
 }

@@ -65,7 +65,7 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 // columns' definitions depend on: the order of tables, and the use of temporary tables.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
-	if !s.mariadb { // whose explain_format may be another
+	if !s.mariadb { // MySQL's explain_format may be another
 		words = "EXPLAIN FORMAT=TRADITIONAL "
 	}
 	r, err := s.ask(words + text)

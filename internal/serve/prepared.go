@@ -3,7 +3,7 @@ package serve
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
 // Commands for prepared statements that are passed on. A client sends the types of parameters only
-// with the first execution. If it was answered in pieces, the server gets them with the next one.
+// with the first execution. If the first was split, the front adds them to the next one.
 
 // wantHead reads the part of a command for a prepared statement that decides about it: the
 // statement's id, and the types of its parameters.

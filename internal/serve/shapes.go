@@ -2,8 +2,8 @@ package serve
 
 import "sync/atomic"
 
-// shapes remember for each shape of statements (see session.Shape) until when they are passed on
-// whole, unexamined. If a shape loses its place to another, its next statement is examined again.
+// shapes remember for each shape (see session.Shape) until when its statements are passed on whole,
+// unexamined. If a shape loses its place to another, its next statement is examined again.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]

@@ -16,7 +16,7 @@ import (
 // costs about a microsecond.
 const sweepEvery = 200 * time.Millisecond
 
-// slowClient is for how long a client may not read at all before it is cut off.
+// slowClient is how long a client may go without reading anything before it is cut off.
 const slowClient = 10 * time.Minute
 
 // A link is the network connection below any encryption.

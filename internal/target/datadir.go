@@ -220,7 +220,7 @@ func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	return []string{path + " has the statements that start it as a replica; its server_id must differ from its source's"}, os.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// olderWords matches versions of MySQL 8.0 before 8.0.23, which has the newer words.
+// olderWords matches MySQL 8.0 before 8.0.23, whose statements need MASTER and SLAVE.
 var olderWords = regexp.MustCompile(`^8\.0\.(1?[0-9]|2[0-2])\b`)
 
 func sqlText(s string) string {

@@ -64,7 +64,7 @@ func unended(p []byte, final bool) (int, error) {
 // elementBegin returns where the first element of p begins, behind blanks.
 func elementBegin(p []byte) int { return len(p) - len(bytes.TrimLeft(p, blanks)) }
 
-// bracketEnd returns the end of a JSON array's first bracket, or 0. known: p is long enough.
+// bracketEnd returns the end of p's opening bracket, 0 if p is no array. known: p is long enough.
 func bracketEnd(p []byte, final bool) (end int, known bool) {
 	text := bytes.TrimLeft(bytes.TrimPrefix(p, ByteOrderMark), blanks)
 	switch {

@@ -29,7 +29,7 @@ type Batch struct {
 // HashOf returns the hash of a batch's bytes: xxHash64 as 16 hexadecimal digits.
 func HashOf(data []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(data)) }
 
-// A span is a record of a spool within the batch that merges several of them.
+// A span is a record of a spool within a batch that Join made of several records.
 type span struct {
 	state.Cut
 	at, end int // where its rows begin and end in the batch's data
@@ -56,7 +56,7 @@ func Join(all []*Batch) *Batch {
 	return out
 }
 
-// parts are the spans of a batch, at least one.
+// parts are the spans of a batch. A batch that wasn't joined is one span.
 func (b *Batch) parts() []span {
 	if b.spans == nil {
 		return []span{{b.Cut, 0, len(b.Data)}}
@@ -73,7 +73,7 @@ func (b *Batch) IDs(source string) []string {
 	return out
 }
 
-// Split returns the batches that were merged.
+// Split returns the batches of which Join made the batch.
 func (b *Batch) Split() []*Batch {
 	var out []*Batch
 	for _, s := range b.spans {

@@ -285,7 +285,7 @@ func (c *Cutter) Next(ctx context.Context) (*Batch, error) {
 // errBrokenOff is returned once all records read before breakOff have been returned.
 var errBrokenOff = errors.New("the stream was broken off")
 
-// readWait limits the wait for a read that can't be interrupted. What it returns later is lost.
+// readWait limits the wait for a read that can't be interrupted. Bytes read later are lost.
 const readWait = time.Second
 
 // breakOff stops the reader and takes all bytes that it has read. Next returns these, except an

@@ -396,7 +396,7 @@ func (d *DumpReader) begin(columns []string) error {
 		columns = d.created
 	default:
 		for _, c := range d.schema.Columns {
-			if d.of.Standard || !c.Generated { // pg_dump writes DEFAULT for computed columns, mysqldump names the others
+			if d.of.Standard || !c.Generated { // pg_dump writes DEFAULT for computed columns, mysqldump omits them
 				columns = append(columns, c.Name)
 			}
 		}

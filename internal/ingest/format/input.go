@@ -224,7 +224,7 @@ func WithFile(ctx context.Context, path string, open func() (*Input, error), fn 
 	return nil
 }
 
-// Reads of an ended reader fail with the error of ctx once ctx ends. A file's read ends at once.
+// Reads of an ended reader fail with the error of ctx once ctx ends.
 type ended struct {
 	ctx context.Context
 	io.Reader

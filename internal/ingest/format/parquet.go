@@ -100,7 +100,7 @@ type parquetReader struct {
 	in      *Input
 	file    io.ReaderAt
 	of      *parquet.File
-	group   int // the next one
+	group   int // index of the next row group
 	columns []*parquetColumn
 	rows    int64 // rows of the file
 	done    int64 // rows rendered

@@ -194,7 +194,7 @@ func (t *thriftReader) structure(depth int) error {
 				return err
 			}
 		}
-		if kind := b & 0xf; kind != thriftTrue && kind != thriftFalse { // their value is the type
+		if kind := b & 0xf; kind != thriftTrue && kind != thriftFalse { // a boolean's type is its value
 			if err := t.value(kind, depth); err != nil {
 				return err
 			}

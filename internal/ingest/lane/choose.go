@@ -45,11 +45,11 @@ const (
 	// than fewIndexesFile.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
-	// fewRows rows of a period are inserted: publishing them would cost about ten statements.
+	// Fewer than fewRows rows of a period are inserted: publishing would cost about ten statements.
 	fewRows = 20000
 	// mergeShare limits how many existing rows a period may have for each new row that is merged with
-	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of
-	// that time with the period's indexes in memory, else seven times that time (docs/loading.md).
+	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of the
+	// merge's time with the period's indexes in memory, else seven times (docs/loading.md).
 	mergeShare = 10
 )
 

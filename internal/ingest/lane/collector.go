@@ -162,7 +162,7 @@ func (n *Collector) take(s *sender, b *Batch, p *format.Parser) error {
 	return nil
 }
 
-// only keeps the rows of a parsed batch whose publication is sent. The others are in the ledger.
+// only removes all rows of a parsed batch, except those whose publication is in state.Single.
 func (n *Collector) only(b *Batch, p *format.Parser) {
 	all, keep := *n.all.Load(), p.Kept[:0]
 	for i := range p.Batch.Rows() {
@@ -196,7 +196,7 @@ func (n *Collector) route(ctx context.Context, s *sender, b *Batch, p *format.Pa
 	return left, n.take(s, b, p)
 }
 
-// publishes decides whether the rows of a position's period are published: once for each period.
+// publishes reports whether the period of a position is published. It decides once for each period.
 func (n *Collector) publishes(ctx context.Context, pos int64) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -343,7 +343,7 @@ func (n *Collector) each(ctx context.Context, l *layout, all []cursor, rows int,
 	}
 }
 
-// runBuffer is the buffer of each run that is read. Together they take a fraction of the memory.
+// runBuffer returns the size of each run's buffer. All buffers take about an eighth of Memory.
 func (n *Collector) runBuffer() int {
 	runs := 1
 	for _, s := range n.sorters {

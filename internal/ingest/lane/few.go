@@ -116,7 +116,7 @@ func (n *Collector) commitFew(ctx context.Context, loader engine.Loader, p *publ
 }
 
 // compareFew compares a publication's rows with the table's if the insert has skipped some, and
-// counts the skipped rows by kind.
+// adds to out.Different and out.Repeated.
 func (n *Collector) compareFew(ctx context.Context, loader engine.Loader, p *publication, out *state.Batch) (compared int64, err error) {
 	all := n.target.All
 	if out.Duplicate == 0 || !n.target.Comparable || !all.HasKey() || !n.mayCompare(int(out.Sent)) {

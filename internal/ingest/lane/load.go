@@ -46,7 +46,7 @@ type Load struct {
 	Source *state.Source
 	bad    *badFile
 	began  time.Time
-	// Pool is shared by all loads of the command; alone means that there is only this load.
+	// Pool is shared by all loads of the command; alone means that the load has a pool of its own.
 	*Pool
 	alone bool
 	// Collector, unless nil, takes rows that are published.
@@ -255,7 +255,7 @@ type produce func(ctx context.Context, out chan<- *Batch) error
 
 // Run sends the batches of produce concurrently, and passes each committed batch to done, in any
 // order. When ctx ends, batches in flight are completed; with drain, so are all batches that were
-// produced. If such a batch fails, its rows are counted as lost.
+// produced, and the rows of those that still fail are counted as lost.
 func (l *Load) Run(ctx context.Context, drain bool, produce produce, done func(context.Context, *Batch, state.Batch) error) error {
 	// Sending continues for up to l.opt.Patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))

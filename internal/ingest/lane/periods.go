@@ -117,7 +117,7 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	return rolled, Forgotten(err)
 }
 
-// allowed returns which periods may be created; nil is none. Without now, it may be lookAgain old.
+// allowed returns which periods may be created; nil is none. Without now, from up to lookAgain ago.
 func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, error) {
 	if t.creates == nil {
 		return nil, nil
@@ -152,7 +152,8 @@ func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rollin
 	return out
 }
 
-// create creates the periods that a batch lacks, in a dry run only in t.parts, and returns all.
+// create creates the periods that a batch lacks, in a dry run only in t.parts. It returns all
+// periods.
 func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()

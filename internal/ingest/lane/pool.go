@@ -21,7 +21,7 @@ type Pool struct {
 	periods *periods
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.
 	ahead *semaphore.Weighted
-	// idle has the senders that send no batch: Options.Writers in all.
+	// idle has those of the Options.Writers senders that send no batch at present.
 	idle    chan *sender
 	writers int
 
@@ -128,7 +128,7 @@ func (s *Pool) target(l *Load, f *format.Format, names []string) (*format.Target
 	return t, err
 }
 
-// TargetOf returns the target of what a cutter cuts; nil if the source is empty.
+// TargetOf returns the target of the source that a cutter cuts; nil if the source is empty.
 func (l *Load) TargetOf(ctx context.Context, c *format.Cutter) (*format.Target, error) {
 	return c.Destination(ctx, l.Opt.Schema, func(names []string) (*format.Target, error) { return l.target(l, c.Format, names) })
 }

@@ -20,7 +20,7 @@ import (
 // table, whoever inserted them.
 
 const (
-	// compareRows rows are always compared, and more for at most compareShare of a load's time.
+	// The first compareRows rows are always compared, more for at most compareShare of a load's time.
 	compareRows  = 100_000
 	compareShare = 0.1
 )

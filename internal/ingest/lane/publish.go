@@ -15,7 +15,7 @@ import (
 
 // A Publisher puts the rows of a publication into their period, all at once.
 type Publisher interface {
-	// Publishable returns an error if the account or the table doesn't permit it.
+	// Publishable returns an error if the account or the table doesn't permit publishing.
 	Publishable(ctx context.Context) error
 	// Mergeable returns the reason why rows can't be merged with the rows of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error

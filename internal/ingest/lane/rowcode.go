@@ -15,7 +15,7 @@ import (
 type layout struct {
 	columns []engine.Column
 	key     []int // columns of the key, in order
-	rest    []int // the others
+	rest    []int // the other columns
 }
 
 // newLayout returns the layout of rows with these columns, sorted by a key. If a column of the key

@@ -17,8 +17,8 @@ import (
 type Batch struct {
 	*format.Batch
 	held int64 // the bytes reserved for it in Pool.ahead
-	// Noted means that the batch is in the ledger: only its rows for publications are read. Single
-	// means that only the rows of publications that couldn't be published are sent.
+	// Noted means that the batch is in the ledger: none of its rows are sent, but rows to publish are
+	// collected. Single means that only the rows of publications in state.Single are sent.
 	Noted, Single bool
 	// taken has the indexes of the publications whose rows of this batch are collected.
 	taken []int

@@ -26,7 +26,7 @@ import (
 // Limits of a connection, beyond which slow senders are cut off.
 const (
 	headerTimeout = 5 * time.Second
-	// requestTimeout is how long a request may take to arrive: the largest needs 0.5 MiB per second.
+	// requestTimeout is how long a request may take to arrive: the largest body needs 0.5 MiB/s.
 	requestTimeout = time.Minute
 	answerTimeout  = requestTimeout + 30*time.Second
 	idleTimeout    = 2 * time.Minute

@@ -25,8 +25,8 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	return all[0], nil
 }
 
-// AppendAll appends records with one sync. After an error, none of them is in the spool. After a
-// crash, each may be there or not, and one may be damaged. Together they must fit into the budget.
+// AppendAll appends records with one sync. Together they must fit into the budget. After an error,
+// the spool has none of them; after a crash meanwhile, it may have some, and one may be damaged.
 func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
 	out, err := s.append(ctx, all)
 	return out, s.wrap("append", err)
