@@ -51,7 +51,7 @@ func (g *appender) append(sp *spool.Spool, record []byte) (int64, error) {
 	g.mu.Unlock()
 	appendTo(sp, all)
 	for _, one := range all {
-		one.record = nil // the array of g.waiting may keep one for long
+		one.record = nil // frees the record: the array of g.waiting may keep one for long
 		close(one.done)
 	}
 	g.mu.Lock()

@@ -65,7 +65,7 @@ func conversion(from, to value.Type) func(dst, text []byte) []byte {
 	return nil
 }
 
-// appendBits appends a number of bits as binary digits, or as a number for a column without bits.
+// appendBits appends the bits of a value: as binary digits, or as a number for a numeric column.
 func appendBits(dst, text []byte, from, to value.Type) []byte {
 	digits := string(text)
 	switch {

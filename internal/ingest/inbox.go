@@ -346,7 +346,7 @@ func (in *Inbox) shape(head *spooled) (*shapePool, error) {
 	return pool, nil
 }
 
-// check parses the rows of a post. It returns an error unless some of them are good.
+// check parses the rows of a post. It returns an error unless at least one row is good.
 func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error) {
 	p, _ := pool.idle.Get().(*format.Parser)
 	if len(data) <= in.opt.Bytes { // don't keep the memory that a larger post took

@@ -82,8 +82,8 @@ func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error
 	return f, nil
 }
 
-// recordedRows returns the extents of the rows of earlier loads, whether they are settled, in the
-// ledger, or published.
+// recordedRows returns the extents of the rows of earlier loads: those in settledIn, those of
+// batches in the ledger, and those of publications.
 func (l *fileLoad) recordedRows() []state.Extent {
 	all := slices.Clone(l.settledIn)
 	for _, b := range l.noted {
@@ -139,8 +139,8 @@ func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 	return nil
 }
 
-// stillThere returns the extents of the file's rows that are in the table, as far as they are
-// known. With none set, it returns an error unless all rows are known to be absent.
+// stillThere returns the extents of the file's rows that are in the table; nil if that isn't known
+// of all rows. With none set, it returns an error unless all rows are known to be absent.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {
@@ -168,7 +168,7 @@ func (l *fileLoad) toStore(all []state.Extent) []state.Extent {
 	return all
 }
 
-// extents returns the settled extents of the source's rows. It also sets l.accepted.
+// extents returns where the rows of completed loads of the source lie. It also sets l.accepted.
 func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) {
 	all, err = lane.Retried(ctx, l.Load, func() ([]state.Extent, error) { return l.State.Extents(ctx, l.Source.Table, l.Source.Key) })
 	l.accepted = slices.Contains(all, state.Accepted)

@@ -261,8 +261,8 @@ type Column struct {
 	hints, formed bool
 }
 
-// newColumn returns the reader of a column, and the form in which its values are sent. Numbers of a
-// key are sent as numbers, so that keys are compared as numbers.
+// newColumn returns the Column that reads the values of a column, and the column in which they are
+// sent. Numbers of a key are sent as numbers, so that keys are compared as numbers.
 func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation, key bool) (Column, engine.Column, error) {
 	own := *n
 	own.TimeFormat = n.TimeFormatOf(c.Name)
@@ -360,7 +360,7 @@ func (f *Format) CheckBreaks(p []byte) error {
 
 var errOnlyCR = engine.Hinted(errors.New("its lines end with CR alone"), `tr '\r' '\n' <FILE, and what it prints as the source`)
 
-// checkObject returns an error if a source's beginning shows that it isn't the JSON of its format.
+// checkObject refuses JSON that is no array of objects, and JSONL that begins like an array.
 func (t *Target) checkObject(preamble, record []byte) error {
 	begin := bytes.TrimLeft(bytes.TrimPrefix(record, ByteOrderMark), blanks)
 	if t.Format.Kind == JSON {

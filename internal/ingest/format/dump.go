@@ -46,7 +46,7 @@ type DumpReader struct {
 	at     int
 	err    error // what Read returns after all of out
 
-	// columns are those of the header, created those of CREATE TABLE. convert writes their values.
+	// columns are those of the header, created those of CREATE TABLE. convert has one func per column.
 	columns, created []string
 	convert          []func(dst []byte, v *literal) ([]byte, error)
 	// rows reports that the next bytes are tuples of an INSERT, copying that they are rows of a COPY.
@@ -60,7 +60,7 @@ type DumpReader struct {
 	complete bool   // that last line was read
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // the session's character set, "" if the dump doesn't set it
-	// tables are up to mostTables other tables with rows. skipped counts the skipped statements.
+	// tables are up to mostTables other tables of the dump that have rows. skipped counts statements.
 	tables  []string
 	skipped int64
 }
@@ -463,7 +463,7 @@ func (d *DumpReader) conversion(c *engine.SchemaColumn) func(dst []byte, v *lite
 		case form == numberLiteral && (!isText || bit):
 		case form == numberLiteral:
 			out, plain := value.AppendPlain(dst, text)
-			if !plain || member { // ENUM and SET take a number as that of a member
+			if !plain || member { // to ENUM and SET, a number is the number of a member
 				return dst, fmt.Errorf("%.40s, a number, is for column %s of type %s", text, c.Name, c.Native)
 			}
 			return out, nil

@@ -177,8 +177,8 @@ func (in *Input) open(encoding string) error {
 	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
-// unpack sets the reader to the content of r, decompressed and decoded. It tells is whether r is
-// compressed, before it reads r to its end.
+// unpack sets the reader to the content of r, decompressed and decoded. It calls is(packed) before
+// it reads r to its end.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {

@@ -20,7 +20,7 @@ const pointsUnit = "ns"
 var unixUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, pointsUnit: time.Nanosecond}
 
 // pointEnd is End for a line of line protocol with quotes. line is the end of its first line, 0 if
-// unknown. Only quoted field values may have line breaks: a malformed point ends at the first one.
+// unknown. Only quoted field values may have line breaks: a malformed point ends at any.
 func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	i := skipPointSpace(q, 0)
@@ -226,7 +226,7 @@ func appendVerbatim(dst, line []byte) []byte {
 	return dst
 }
 
-// timestamp is the value of the column by which the table rolls.
+// timestamp sets the value of the column by which the table rolls.
 func (p *Parser) timestamp(text []byte) (string, error) {
 	c := &p.Columns[p.By]
 	if !p.byTime {

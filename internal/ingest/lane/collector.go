@@ -21,7 +21,7 @@ type Collector struct {
 	target *format.Target
 	layout *layout
 	file   *spillFile
-	// base is the offset from which rows may get new publications: earlier ones may be in the ledger.
+	// base is the offset from which rows may get new publications: rows before may be in the ledger.
 	base int64
 	// all are the publications by period, with their indexes in the sorters. A new publication makes a
 	// new slice; the old one is never changed.

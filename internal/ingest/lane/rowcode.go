@@ -11,7 +11,7 @@ import (
 )
 
 // A layout is how rows are encoded as bytes. The columns of the key come first, so that comparing
-// bytes compares keys. Then come the ordinal and the other columns, compact but quick to encode.
+// bytes compares keys. Then come the ordinal (see sorter) and the other columns, quick to encode.
 type layout struct {
 	columns []engine.Column
 	key     []int // columns of the key, in order

@@ -72,7 +72,7 @@ func (s *sender) close() error {
 
 var errDone = errors.New("the batch is in the ledger")
 
-// errOverlap reports that some of the batches that were merged are in the ledger.
+// errOverlap reports that some of the batches that were joined are in the ledger.
 var errOverlap = errors.New("some of the merged batches are in the ledger")
 
 // send commits a batch with its line of the ledger, and returns that line; with Dry it only checks
