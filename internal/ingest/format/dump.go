@@ -60,7 +60,7 @@ type DumpReader struct {
 	complete bool   // that last line was read
 	zone     string // the session's time zone, "" if the dump doesn't set it
 	charset  string // the session's character set, "" if the dump doesn't set it
-	// tables are up to mostTables other tables of the dump that have rows. skipped counts statements.
+	// tables are up to mostTables other tables with rows. skipped counts the skipped statements.
 	tables  []string
 	skipped int64
 }

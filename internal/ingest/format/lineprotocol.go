@@ -20,7 +20,7 @@ const pointsUnit = "ns"
 var unixUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, pointsUnit: time.Nanosecond}
 
 // pointEnd is End for a line of line protocol with quotes. line is the end of its first line, 0 if
-// unknown. Only quoted field values may have line breaks: a malformed point ends at any.
+// unknown. A point may have line breaks in quoted field values; if it is malformed, it has none.
 func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	i := skipPointSpace(q, 0)
