@@ -507,7 +507,7 @@ func (l *fileLoad) handOut(b *lane.Batch, out chan<- *lane.Batch) {
 	out <- b
 }
 
-// settle records that the whole file is loaded, and all of its counts.
+// settle records that the whole file is loaded, and the counts and extents of all its rows.
 func (l *fileLoad) settle(ctx context.Context, c *format.Cutter, all state.Counts) error {
 	s := l.Source
 	s.Loaded, s.Lines, s.Hash, s.Finished, s.Counts = c.At, c.Line-1, c.Total(), true, all

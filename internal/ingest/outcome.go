@@ -160,7 +160,7 @@ func (k Known) State() string {
 	return "begun, " + figure.Plural(k.Open, "batch", "batches") + " to send"
 }
 
-// Sources returns what was loaded into a table, the newest first.
+// Sources returns the sources that were loaded into a table, the newest first.
 func Sources(ctx context.Context, st *state.Store, table string) ([]Known, error) {
 	all, err := st.Sources(ctx, table, "", "")
 	if err != nil {

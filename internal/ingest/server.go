@@ -77,7 +77,7 @@ type serverLoad struct {
 	mu   sync.Mutex
 	plan plan
 	done map[state.Cut]state.Counts // the loaded chunks of plan.Open, by their cuts
-	// readRows and readBytes count what was read.
+	// readRows and readBytes count the rows that were read from the source, and their bytes.
 	readRows, readBytes atomic.Int64
 	// passed is the part of the rows that is planned, in millionths. skipped is the part of it that
 	// earlier loads had sent.
@@ -255,7 +255,7 @@ func (l *serverLoad) recorded(ctx context.Context) error {
 		all.Add(c)
 	}
 	if all.Rejected > 0 && all.Inserted+all.Updated+all.Duplicate == 0 {
-		// No row was loaded: the same command with other options loads all.
+		// No row was loaded: forgotten, so that the same command with other options loads all.
 		return l.Retry(ctx, func() error { return l.State.Unload(ctx, l.Source) })
 	}
 	l.Source.Finished = true

@@ -64,7 +64,7 @@ type Board struct {
 	began time.Time
 }
 
-// watched is a status with the host's progress during the last rateOver, oldest first.
+// watched is a status, with the bytes that were on disk at times of the last rateOver, in order.
 type watched struct {
 	Status
 	seen []seen

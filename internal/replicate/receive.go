@@ -350,7 +350,7 @@ func (r *receiver) begin(ctx, sctx context.Context, h hello, m *manifest) (_ *st
 	}
 	r.mu.Lock()
 	newRun := r.run != h.Run
-	// Each host before this one may be tried for the patience before it is this one's turn.
+	// The hosts before this one may each be tried for the whole patience before it is this one's turn.
 	r.st, r.me, r.run, r.patience = st, h.Host, h.Run, h.Options.Patience*time.Duration(1+min(max(h.Depth, 0), mostDepth))
 	r.mu.Unlock()
 	if newRun {

@@ -71,7 +71,7 @@ func proof(c *tls.Conn, token, role string) ([]byte, error) {
 	return h.Sum(nil), nil
 }
 
-// The roles of proof.
+// The sides of a connection, as proof's role.
 const (
 	roleSends    = "send"
 	roleReceives = "receive"

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Files of a sandbox directory. The owner process holds lock, or a server that outlives the owner.
+// Files of a sandbox directory. lockFile is locked by the owner, or by a server that outlives it.
 const (
 	lockFile     = "lock"
 	stateFile    = "sandbox.json"
@@ -53,7 +53,7 @@ type state struct {
 	PID       int    `json:"pid"`
 	DataDir   string `json:"data_dir"`
 	Socket    string `json:"socket"`
-	// Role is that of the server in a topology, or "".
+	// Role is the server's role in a topology, or "".
 	Role string `json:"role,omitempty"`
 	// SocketDir is a directory outside the sandbox that contains only the socket, or "".
 	SocketDir string `json:"socket_dir,omitempty"`

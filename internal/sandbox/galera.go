@@ -150,8 +150,8 @@ func (l *launch) findGalera() error {
 	return os.WriteFile(filepath.Join(l.tmpDir, "wsrep_sst_"+copyMethod), []byte(copyScript), 0o700)
 }
 
-// copyScript runs the server's own script, and kills it when the server ends: for a server that was
-// killed, the script would wait forever. The server's process id is that of the process group. An
+// copyScript runs the server's wsrep_sst_rsync, and kills it when the server ends: for a server
+// that was killed, it would wait forever. The server's process id is that of the process group. An
 // rsync that root starts would run as nobody, who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"

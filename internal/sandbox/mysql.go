@@ -334,7 +334,7 @@ func argsMariaDB(l *launch) []string {
 	}
 	pool := l.Memory
 	if l.Storage == RocksDB {
-		// InnoDB then contains only the server's own tables.
+		// With RocksDB, InnoDB contains only the server's own tables.
 		pool = 16 << 20
 		args = append(args,
 			"--plugin-load-add=ha_rocksdb",

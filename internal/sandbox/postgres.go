@@ -112,8 +112,8 @@ func besideServer(server, program string) (string, error) {
 	return "", fmt.Errorf("find %s beside %s: %w; %s", program, server, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount returns the account that the server runs as if the caller is root, which the
-// server refuses: the account of its packages, or nobody.
+// postgresAccount returns the account for the server if the caller is root, as whom the server
+// refuses to run: the account of its packages, or nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -135,9 +135,9 @@ func postgresAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
 }
 
-// installPostgres creates a cluster whose only account is User, with the empty
-// database Database. The socket requires no password, all other connections do.
-// Sorting by bytes in UTF-8 is the same as in the other kinds.
+// installPostgres creates a cluster whose only account is User, with the empty database Database.
+// The socket requires no password, all other connections do. Like the other kinds, it sorts texts
+// by their bytes in UTF-8.
 func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	as, err := giveToPostgres(dir)
 	if err != nil {

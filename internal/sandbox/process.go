@@ -80,7 +80,7 @@ func (p *process) kill() {
 	p.ended()
 }
 
-// ended ends the server's other processes. A failure shows when its files are removed.
+// ended ends the server's other processes. If it can't, the removal of the server's files fails.
 func (p *process) ended() {
 	if p.endOthers != nil {
 		_ = p.endOthers()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// inheritLock is true because without a parent-death signal a server may outlive
-// its owner. It then holds the lock of its sandbox, which is not removed.
+// inheritLock is true because without a parent-death signal a server may outlive its owner. It then
+// holds the lock of its sandbox, so that the sandbox is not removed.
 const inheritLock = true
 
 func serverAttr(_ *kind, detached bool) *syscall.SysProcAttr {

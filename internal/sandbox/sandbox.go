@@ -38,9 +38,9 @@ var ErrNotInstalled = errors.New("not installed")
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds, and the server
-	// would then flush pages because the log is full. Benchmarks are to measure what happens when
-	// memory is full.
+	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds. The server would
+	// then flush pages because the log is full, and benchmarks should measure what happens when memory
+	// is full.
 	DefaultRedo int64 = 512 << 20
 	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"
@@ -101,7 +101,7 @@ type Options struct {
 	Keep string
 	// Root is the directory of the sandboxes; "" is DefaultRoot.
 	Root string
-	// Nodes is the number of further servers of the same options, whose tables the server can
+	// Nodes is the number of further servers with the same options, whose tables the server can
 	// present as its own: by Spider in MariaDB, by postgres_fdw in PostgreSQL.
 	Nodes int
 	// Replicas is the number of further servers that receive and repeat the server's changes,

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// An account is the user that a server runs as if it refuses to run as root. It owns the data
-// directory; root owns the directories around it, so that no other user can access the socket.
+// An account is the user of a server that refuses to run as root. It owns the data directory; root
+// owns the directories around it, so that no other user can access the socket.
 type account struct{ uid, gid uint32 }
 
 // start starts a command, whose SysProcAttr must be set, as the account; nil is the caller.

@@ -104,7 +104,7 @@ func noDenied(err error) error {
 	return err
 }
 
-// noClient returns errRefused if err says that the client has gone, such as a probe, or was cut
+// noClient returns errRefused if err says that the client, such as a probe, has gone or was cut
 // off; else err.
 func noClient(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -158,7 +158,7 @@ func (r *reply) packet(head []byte, size int) {
 			r.resultSet(head)
 		}
 	case expectOne:
-		// A response of another form, such as that to COM_STATISTICS, says nothing.
+		// A response of another form, such as that to COM_STATISTICS, says nothing about the session.
 		if first == mysqlwire.OK || first == mysqlwire.EOF {
 			r.ok(head)
 		}

@@ -186,7 +186,7 @@ func (a *attempt) end(report *query.Report) error {
 	}
 	count := 0
 	if report.Warned > 0 {
-		// The whole query has the same warnings, as far as that is known.
+		// The pieces had warnings, so the query as a whole presumably has them, too.
 		if !a.begun {
 			return &notSplit{whyWarnings, "the query has warnings"}
 		}

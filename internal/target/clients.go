@@ -32,7 +32,7 @@ const patientClients = 1000
 
 // ForClients returns a target with room for n connections, and with the settings of way, one of
 // result.HotWays. Only a private server is started with these settings. Another server must have
-// room already, and can't be used for a way that is a setting.
+// room already, and can't be used for a way that needs settings.
 func ForClients(text string, n int, way string) (string, error) {
 	p, err := parse(text)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sandbox"
 )
 
-// ServersVariable is the environment variable with the directory of the
-// descriptions of the servers that Serve has started.
+// ServersVariable is the environment variable that names the directory in which Serve describes the
+// servers that it has started.
 const ServersVariable = "ROWMILL_TEST_SERVERS"
 
 // A Shared server is used by several tests.

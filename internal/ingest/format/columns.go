@@ -23,7 +23,7 @@ type Target struct {
 	Columns []Column
 	byName  map[string]int
 	// Names are the names of the fields, or the keys that objects may have; width is their number.
-	// taken has the indexes of the loaded fields; nil means all. Columns has those of constants last.
+	// taken has the indexes of the loaded fields; nil means all. Columns has constants at its end.
 	Names     []string
 	width     int
 	taken     []int
@@ -284,8 +284,8 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 	return Column{Reader: read, SchemaColumn: c}, as, err
 }
 
-// Destination takes the names of the fields from the options, the header or the table s. It returns
-// the target that of makes of these names, or nil if the source is empty.
+// Destination takes the names of the fields from the options, the header or the table s. It calls
+// of with these names and returns its target, or nil if the source is empty.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)

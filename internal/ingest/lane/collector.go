@@ -308,7 +308,7 @@ func (n *Collector) rowsOf(ctx context.Context, p *publication, sourceOrder bool
 	return n.each(ctx, n.layout, all, n.Opt.Rows, func(b *engine.Batch, _ uint64) error { return write(b) })
 }
 
-// each passes merged rows on in batches of at most rows, with the ordinal of the last row.
+// each passes merged rows on, in batches of up to the number rows, with the last row's ordinal.
 func (n *Collector) each(ctx context.Context, l *layout, all []cursor, rows int, fn func(*engine.Batch, uint64) error) error {
 	m, err := newMerge(all)
 	if err != nil {

@@ -67,7 +67,7 @@ type Load struct {
 	notCompared atomic.Int64 // see Result.NotCompared
 
 	reasons Reasons
-	// stopped counts the bad rows of batches that were not committed because of them.
+	// stopped counts the bad rows of batches that were not committed because they exceeded MaxBad.
 	stopped atomic.Int64
 
 	rows   atomic.Int64

@@ -326,7 +326,7 @@ func Forgotten(err error) error {
 }
 
 // insert inserts rows of a part. If the server refuses some, insert bisects the rows until it has
-// found and rejected the refused ones. The others are then in the transaction, each once.
+// found and rejected the refused ones. All accepted rows are then in the transaction, each once.
 func (s *sender) insert(ctx context.Context, b *Batch, part *format.Part, from, to int) (engine.Ack, error) {
 	if from == to {
 		return engine.Ack{}, nil
