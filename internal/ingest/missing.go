@@ -187,7 +187,7 @@ type presence struct {
 
 func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 	name := l.opt.Table.Name
-	// Changes are read first: if a drop is no longer among them, the catalog lacks its period, too.
+	// Changes are read first: if a drop has left them, the catalog has lost the dropped period, too.
 	err = l.Retry(ctx, func() error {
 		p = presence{}
 		changes, err := l.State.Changes(ctx, name)

@@ -195,7 +195,7 @@ func (l *serverLoad) split(ctx context.Context, s *engine.Schema) error {
 		l.segments = []segment{{from: db.Dialect().Quote(s.Name), where: where}}
 		return nil
 	}
-	// A view is read as a whole for each chunk, and not by its key.
+	// The server would read the whole view for each chunk, so its periods are read one by one.
 	parts, err := db.Catalog().Partitions(ctx, &t)
 	if err != nil {
 		return err

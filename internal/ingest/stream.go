@@ -142,7 +142,7 @@ func (l *streamLoad) direct(ctx context.Context, r io.Reader) (err error) {
 	if l.opt.Dry {
 		return err
 	}
-	// The recorded state is no longer needed, however the load ended.
+	// No later load continues this source, however this load has ended: it is finished.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lane.EndWait)
 	defer cancel()
 	s := l.Source
@@ -333,7 +333,8 @@ func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 			return err
 		}
 	}
-	// The database may lack the bytes before the first segment. This is said once, and acknowledged.
+	// The database may lack the bytes before the first segment. The user is told, and they are
+	// skipped.
 	if from, to := l.Source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {

@@ -305,7 +305,7 @@ func (s *store) finish(ctx context.Context) error {
 	if err := s.tidy(); err != nil {
 		return err
 	}
-	for _, e := range slices.Backward(s.m.Entries) { // a directory after what is in it
+	for _, e := range slices.Backward(s.m.Entries) { // each directory after what is in it
 		if err := ctx.Err(); err != nil {
 			return err
 		}

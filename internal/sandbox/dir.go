@@ -225,7 +225,7 @@ func makeRoot(root string) error {
 	}
 	err := os.Mkdir(root, 0o700)
 	if errors.Is(err, fs.ErrExist) {
-		// It must belong to this user: its owner could replace the sandboxes in it.
+		// The root must belong to this user: its owner could replace the sandboxes in it.
 		return ownDirectory(root)
 	}
 	if err != nil {
@@ -293,8 +293,8 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	}
 	lock, err := tryLock(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		// It is not a sandbox, or its owner was killed before it created the lock: then the directory is
-		// empty. Remove fails if the directory isn't empty.
+		// dir is not a sandbox, or its owner was killed before it created the lock: then dir is empty.
+		// Remove fails if it isn't empty.
 		return os.Remove(dir) == nil, nil
 	}
 	if errors.Is(err, errLocked) {

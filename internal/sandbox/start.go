@@ -110,8 +110,8 @@ func (s *Server) takeOver(ctx context.Context) error {
 			return err
 		}
 	}
-	// Written before any other file is created, so that any process that finds
-	// the directory can remove all of it.
+	// The state is written before any other file is created, so that any process that finds the
+	// directory can remove all of it.
 	if err := s.state.write(); err != nil {
 		return err
 	}

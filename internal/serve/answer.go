@@ -108,7 +108,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	bug, isBug := errors.AsType[*engine.Bug](err)
 	if isBug {
 		f.report(c, bug)
-		// The connection may be within a response.
+		// The bug may have interrupted a response on the client's connection to the server.
 		c.server.broken = c.server.broken || c.server.reply.expect != expectNothing
 	}
 	passedOn := func(reason string) { f.metrics.whole.WithLabelValues(reason).Inc() }
@@ -126,7 +126,7 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 		passedOn(whyGone)
 		return true, errGone
 	case a.begun:
-		// Rows have been passed on already.
+		// Rows have been passed on, so the server can't answer the query any more.
 		passedOn(whyFailed)
 		_, err := c.user.Write(serverErrorOf(codeUnknown, "HY000", "rowmill serve: "+err.Error()).Packet(a.passed))
 		return true, err
@@ -306,7 +306,7 @@ func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.
 	}
 	span := cut[0].Name
 	operand := reader.PartFrom(plan.Table, []string{name})
-	// The definitions of columns have the table's name as it is written.
+	// The definitions of columns have the table's name as the query writes it.
 	if t := cut[0]; t.Alias == "" && t.Table != plan.Table.Name {
 		operand += " AS " + quote(t.Table)
 	}

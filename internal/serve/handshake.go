@@ -117,7 +117,7 @@ func noClient(err error) error {
 func (c *client) greet(p []byte) (offered uint32, err error) {
 	body := p[mysqlwire.HeaderSize:]
 	if len(body) > 0 && body[0] == mysqlwire.Error {
-		// Too many connections, or a host that is blocked.
+		// The greeting is an error: too many connections, or a host that is blocked.
 		_, err := c.user.Write(p)
 		return 0, errors.Join(errRefused, err)
 	}

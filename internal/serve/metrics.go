@@ -35,7 +35,7 @@ func newMetrics() *metrics {
 		cached:   counter("rowmill_serve_cached_total", "Periods of these queries whose partials came from the cache."),
 		whole: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rowmill_serve_whole_total",
 			Help: "Queries that were examined and passed on whole, by reason. Statements that can't be split, and queries that differ only in values from one examined shortly before, are not counted."}, []string{"reason"}),
-		// From a small split query to a report over years.
+		// Buckets from a small split query to a report over years.
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "rowmill_serve_split_seconds",
 			Help: "How long queries in pieces took.", Buckets: []float64{.005, .02, .1, .5, 2, 10, 60, 300, 1800}}),
 	}

@@ -70,7 +70,7 @@ func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state
 	var all []*publication
 	for i, p := range published {
 		if routed(p) && !wanted {
-			// The publication's rows are sent instead.
+			// Nothing is published this time, so the publication's rows are sent.
 			p.State = state.Single
 			if p.ToByte == 0 {
 				p.ToByte = base

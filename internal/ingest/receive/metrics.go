@@ -22,7 +22,7 @@ func newCounted() *counted {
 	}
 	return &counted{
 		requests: counter("requests_total", "Requests answered, by route and status code.", "route", "code"),
-		// From a request that waits for one sync (1 ms) to the time limit of a request.
+		// Buckets from a request that waits for one sync (1 ms) to the time limit of a request.
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowmill_ingest_request_seconds",
 			Help: "How long requests took.", Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 90}}, []string{"route"}),
 		taken: counter("received_rows_total", "Rows that were received and are on disk.", "table"),
