@@ -333,8 +333,7 @@ func (l *streamLoad) findSpool(ctx context.Context, sp *spool.Spool) error {
 			return err
 		}
 	}
-	// The database may lack the bytes before the first segment. The user is told, and they are
-	// skipped.
+	// The database may lack bytes before the first segment. The user is told, and they are skipped.
 	if from, to := l.Source.Loaded, sp.First(); from < to {
 		l.gap = to
 		if to-from <= emptySegments {

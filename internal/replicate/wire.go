@@ -21,11 +21,11 @@ const (
 	frameProof    = 'T' // a side knows the token: see secure.go
 	frameHello    = 'H' // down: what is to be copied, as JSON
 	frameAnswer   = 'A' // up: where the receiver wants to begin, as JSON
-	frameChunk    = 'C' // down: the number in eight bytes, the BLAKE3 of the data, 1 if the data are compressed, the data
+	frameChunk    = 'C' // down: its number in eight bytes, the BLAKE3 of the data, 1 if the data are compressed, the data
 	framePosition = 'P' // up: the chunks that are written, in eight bytes
 	frameStatus   = 'S' // up, every statusEvery: what is known of the receiver and those after it, as JSON
 	frameRefusal  = 'R' // either way, and the last frame: why there is no copy, as JSON
-	frameBye      = 'B' // down: every host has ended, and the source did not change; its BLAKE3. Up: the copy has the same
+	frameBye      = 'B' // down: every host has ended, and the unchanged source has this BLAKE3. Up: the copy has it, too
 )
 
 const (

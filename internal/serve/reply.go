@@ -35,7 +35,7 @@ type expectation int
 
 const (
 	expectNothing expectation = iota // the response is complete
-	expectFirst                      // of the response to a query
+	expectFirst                      // the first packet of the response to a query
 	expectOne                        // the only packet of the response
 	expectPrepared
 	expectFields // definitions, until EOF

@@ -193,7 +193,7 @@ func (a *attempt) end(report *query.Report) error {
 		notes, count = nil, int(min(report.Warned, math.MaxUint16))
 	}
 	last := append([]byte(nil), a.got.last...)
-	at := 1 // of the warnings
+	at := 1 // the offset of the number of warnings
 	if len(last) > 5 {
 		at = 5
 	}

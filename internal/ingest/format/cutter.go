@@ -37,7 +37,7 @@ type Cutter struct {
 
 	buf   []byte // read but not yet returned
 	ends  error  // the stream's error, io.EOF at its end
-	At    int64  // the offset of buf
+	At    int64  // the offset of buf in the stream
 	last  byte   // the byte before buf
 	Line  int64  // the current line number, from 1
 	sum   *xxhash.Digest

@@ -550,7 +550,7 @@ func (d *DumpReader) tuple() error {
 	if err := d.r.UnreadByte(); err != nil {
 		return err
 	}
-	d.rows = false // ON CONFLICT DO NOTHING, AS new ON DUPLICATE KEY UPDATE
+	d.rows = false // skip ON CONFLICT DO NOTHING, or AS new ON DUPLICATE KEY UPDATE
 	_, err = d.skip()
 	return err
 }
