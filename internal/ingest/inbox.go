@@ -406,7 +406,7 @@ type InboxStatus struct {
 	// age of the oldest of these records.
 	Records, Bytes int64
 	Lag            time.Duration
-	// Rows counts the rows that this process has loaded, Unkept the bad rows that their file lacks.
+	// Rows counts the rows that this process has loaded, Unkept bad rows that didn't fit their file.
 	Rows   state.Counts
 	Unkept int64
 	// Failure is the reason why nothing is loaded at present, or "", and Refusal why nothing is taken.

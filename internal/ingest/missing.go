@@ -187,7 +187,7 @@ type presence struct {
 
 func (l *fileLoad) present(ctx context.Context) (p presence, err error) {
 	name := l.opt.Table.Name
-	// Changes are read first: if a drop has left them, the catalog has lost the dropped period, too.
+	// Changes are read before the catalog: after a drop that isn't among them, the period is gone.
 	err = l.Retry(ctx, func() error {
 		p = presence{}
 		changes, err := l.State.Changes(ctx, name)

@@ -215,7 +215,7 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 }
 
 // fromSpool produces batches of the spool's remaining records. A batch joins as many records as are
-// there and the pace allows. Records below the offset below may already be in the ledger.
+// there and the pace allows. Records with smaller offsets than below may be in the ledger already.
 func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
 	targets := map[string]*format.Target{}
 	send := func(all []*format.Batch) error {

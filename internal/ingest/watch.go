@@ -30,7 +30,7 @@ type Watch struct {
 	// Dir is the directory. Any takes files of all names, as in Expand.
 	Dir string
 	Any bool
-	// Bad returns the path of the file of bad rows. Progress returns what shows the progress.
+	// Bad returns the path of a source's file of bad rows, Progress the function that shows progress.
 	Bad      func(source string) string
 	Progress func(source string) func(lane.Progress)
 	// Done is called after each load in which something happened. Its error ends the Watch.

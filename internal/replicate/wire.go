@@ -33,7 +33,7 @@ const (
 	chunkHead   = 8 + len(hash{}) + 1
 	statusEvery = 200 * time.Millisecond
 	// window is how many chunks may be sent and not yet be acknowledged: at most as many are sent
-	// again after a lost connection. 32 MiB fill a connection of 300 MB/s over 100 ms.
+	// again after a lost connection. 32 MiB fill a connection of 300 MB/s with 100 ms of delay.
 	window = 8
 )
 

@@ -171,8 +171,8 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// lockPoll is the interval between attempts. Locks on a Root are held for milliseconds, locks on
-// templates for a second.
+// lockPoll is the interval between attempts to lock. Locks on a Root are held for milliseconds,
+// locks on templates for a second.
 const lockPoll = 20 * time.Millisecond
 
 func waitLock(ctx context.Context, dir string) (*os.File, error) {

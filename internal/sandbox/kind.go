@@ -24,7 +24,7 @@ type kind struct {
 	software
 	// installer returns the program that creates data directories for a server.
 	installer func(server string) (string, error)
-	// install fills the empty directory dir with a new data directory of this version.
+	// install fills the empty directory dir with a new data directory of bin's version.
 	install func(ctx context.Context, bin binaries, dir string) error
 	// args returns the server's arguments. One of them is dataDirArg with the data directory, which
 	// proves that a process is the server of that directory.

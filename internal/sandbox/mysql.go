@@ -413,7 +413,7 @@ func setupMySQL(l *launch) []string {
 	return statements
 }
 
-// sessionMySQL undoes the defaults that the variables of Options.Set may change.
+// sessionMySQL makes a session independent of the defaults that Options.Set may change.
 var sessionMySQL = []string{
 	"SET SESSION sql_mode = '', autocommit = 1, completion_type = 'NO_CHAIN', sql_big_selects = 1 /*!80000 , max_execution_time = 0 */",
 	"SET SESSION TRANSACTION READ WRITE",
@@ -515,7 +515,7 @@ func explainMariaDB(log string) error {
 	return nil
 }
 
-// profile restricts the mysqld of Ubuntu's package to the directories of the system's server.
+// profile is the AppArmor file that restricts Ubuntu's mysqld to the system server's directories.
 const profile = "/etc/apparmor.d/usr.sbin.mysqld"
 
 func explainMySQL(log string) error {

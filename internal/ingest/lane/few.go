@@ -71,7 +71,7 @@ func (n *Collector) insertFew(ctx context.Context, p *publication) (err error) {
 	return nil
 }
 
-// notedFew reports whether the line of a batch is in the ledger, and sets its counts.
+// notedFew reports whether the ledger has a batch's line. If so, it copies the line's counts.
 func (n *Collector) notedFew(ctx context.Context, out *state.Batch) (bool, error) {
 	noted, err := n.State.Noted(ctx, n.State.DB(), out.Table, out.ID)
 	if noted != nil {

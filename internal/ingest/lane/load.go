@@ -8,7 +8,7 @@
 //
 // The rows of empty periods, and of other periods that are over, are worth more work: a Collector
 // sorts them by period and key, and a Publisher makes a table of each period's rows, which becomes
-// the period (Publish). The table may also get the rows that the period already has (Merge).
+// the period (Publish). That table may also get the rows that the period already has (Merge).
 //
 //	send     send.go, periods.go, present.go, pace.go   the live lane
 //	publish  collector.go, sorter.go, rowcode.go,       the publish and merge lanes

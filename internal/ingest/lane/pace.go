@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// slowCommit is when batches become smaller: a transaction holds locks, and delays replicas.
+// A transaction over slowCommit makes batches smaller: it holds locks, and delays replicas.
 const slowCommit = 200 * time.Millisecond
 
 // paceRange is how many times larger or smaller than Options.Rows batches may become.

@@ -117,7 +117,7 @@ func (t *periods) before(ctx context.Context, loader engine.Loader, source *stat
 	return rolled, Forgotten(err)
 }
 
-// allowed returns which periods may be created; nil is none. Without now, from up to lookAgain ago.
+// allowed returns which periods may be created; nil is none. With now, the answer is a new one.
 func (t *periods) allowed(ctx context.Context, now bool) (*rolling.Creatable, error) {
 	if t.creates == nil {
 		return nil, nil

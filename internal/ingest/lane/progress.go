@@ -17,13 +17,13 @@ type Progress struct {
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Share is the part of a source without a size that is read, 0 to 1. ShareBefore is the part that
-	// earlier loads had read.
+	// Of a source without a size, Share is the part that is read, 0 to 1, and ShareBefore the part
+	// that earlier loads had read.
 	Share, ShareBefore float64
 	// Collected counts the rows to publish, Written those written so far, in the time Publishing.
 	Collected, Written int64
 	Publishing         time.Duration
-	// Waiting is the bytes in the spool; Full is how long the sender has waited for room there.
+	// Waiting is the bytes in the spool; Full is how long the stream has waited for room there.
 	Waiting int64
 	Full    time.Duration
 	Elapsed time.Duration
