@@ -26,7 +26,7 @@ type appended struct {
 // groupBytes limits the records that share a sync.
 const groupBytes = 8 << 20
 
-// append appends a record and returns its end.
+// append appends a record, and returns the record's end in the spool.
 func (g *appender) append(sp *spool.Spool, record []byte) (int64, error) {
 	a := &appended{record: record, done: make(chan struct{}), lead: make(chan struct{})}
 	g.mu.Lock()

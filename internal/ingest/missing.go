@@ -21,7 +21,7 @@ const lookFor = 10 * time.Second
 type finding struct {
 	// missing rows are not in the table; gone rows were in periods that the table does not have.
 	missing, gone int64
-	// unlooked is the reason why not all of them were looked for, "" if all were.
+	// unlooked is the reason why not all rows were looked for, "" if all were.
 	unlooked string
 	// found are the extents, reduced to the rows found.
 	found []state.Extent

@@ -269,7 +269,7 @@ type Description struct {
 	PasswordFile string    `json:"password_file,omitempty"`
 	Target       string    `json:"target"`
 	Sandbox      string    `json:"sandbox"`
-	// Head is the sandbox of which it is a node. Nodes are its own nodes; only the command sandbox start sets them.
+	// Head is the sandbox of which it is a node. Nodes are its own nodes, set by sandbox start only.
 	Head  string        `json:"head,omitempty"`
 	Role  string        `json:"role,omitempty"`
 	Nodes []Description `json:"nodes,omitempty"`

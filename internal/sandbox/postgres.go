@@ -266,8 +266,7 @@ var reportedPostgres = []string{
 	"maintenance_work_mem", "bgwriter_delay", "huge_pages", "server_encoding",
 }
 
-// streaming returns the settings of a source or replica. A replica's limits must reach its
-// source's.
+// streaming returns settings of a source or a replica. A replica's limits must reach its source's.
 func streaming(l *launch) map[string]string {
 	if l.part.role == "" {
 		return nil

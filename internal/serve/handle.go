@@ -40,7 +40,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: s.Text, prepared: s, values: append([]byte(nil), body...)}
 		return a.split(ctx, shape)
 	case kind == session.Query && !session.AsksAboutLast(t) && !c.session.Relays(t, true):
-		// A query about the statement before it would be answered about the front's own statement.
+		// A query about the statement before it isn't split: it would be about the front's own statement.
 		a := &attempt{c: c, out: outgoing{seq: p[3] + 1}, text: string(t)}
 		return a.split(ctx, shape)
 	}

@@ -153,7 +153,7 @@ func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rollin
 }
 
 // create creates the periods that a batch lacks, in a dry run only in t.parts. It returns all
-// periods.
+// parts.
 func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()
