@@ -130,7 +130,7 @@ func parseKill(text string) (id uint64, ok bool) {
 // kill passes a KILL QUERY on. If the server accepts the command, the client has the privileges:
 // then the front also ends the pieces of that connection's query, which the server doesn't know.
 func (c *client) kill(p []byte, id uint64) error {
-	// The query that runs now: once the server has answered, the next one may run.
+	// Look for the query first: once the server has answered the KILL, the next query may run.
 	var stop *context.CancelCauseFunc
 	for _, other := range c.front.connected() {
 		if other != c && uint64(other.id) == id {

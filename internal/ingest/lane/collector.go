@@ -89,7 +89,7 @@ func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state
 
 func routed(p *state.Publication) bool { return p.State == state.Routed }
 
-// Collects reports whether rows of a recorded batch are collected.
+// Collects reports whether rows of the recorded batch that begins at from are collected.
 func (n *Collector) Collects(from int64) bool {
 	return n != nil && slices.ContainsFunc(*n.all.Load(), func(p *publication) bool { return routed(p.Publication) && p.Has(p.From, from) })
 }

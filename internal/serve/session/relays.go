@@ -92,8 +92,7 @@ var notCalls = engine.WordSet(`
 // callsUnknown reports that a statement may call a function of a user, or has text that only some
 // servers execute. columns says that a list of columns, which looks like a call, may come first, as
 // in INSERT INTO t (a). With transactions, it also reports the name of a variable about
-// transactions, but not within a string: MariaDB's connectors set a variable to a list of such
-// names.
+// transactions, except in a string: MariaDB's connectors set a variable to a list of these.
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)
