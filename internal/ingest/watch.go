@@ -18,7 +18,7 @@ const (
 	watchEvery = time.Second
 	// watchSettled is how long a file must not have changed before it is loaded.
 	watchSettled = 2 * time.Second
-	// watchAgain is the pause after a lost server, or while another process loads the file.
+	// watchAgain is the pause after the server was lost, or while another process loads the file.
 	watchAgain = 30 * time.Second
 )
 

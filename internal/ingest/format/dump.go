@@ -555,7 +555,7 @@ func (d *DumpReader) tuple() error {
 	return err
 }
 
-// write writes the values as a row. One with too few or too many is a bad row.
+// write writes the values as a row. A row with too few or too many values is a bad one.
 func (d *DumpReader) write() (err error) {
 	from := len(d.out)
 	for i := range d.values {

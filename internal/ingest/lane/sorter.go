@@ -364,7 +364,7 @@ func (s *spillFile) failed(err error) error {
 		"a working directory with more free space; --lane live, which needs none")
 }
 
-// close removes the file.
+// close closes the file, which frees its space.
 func (s *spillFile) close() error {
 	if s.f == nil {
 		return nil
