@@ -154,7 +154,7 @@ func (s *Steadiness) explain(ivs []judged) {
 		return
 	}
 	// Attributed is a sequential attributable fraction (Eide and Gefeller 1995): the shown causes are
-	// added one by one. Each gets what it adds to the share of the time below target that they explain.
+	// added one by one. Each gets what it adds to the share of time below target that they explain.
 	any, together := make([]bool, len(ivs)), 0.0
 	for i := range candidates {
 		if values[i] == nil {
