@@ -21,7 +21,7 @@ func (a adoptions) adoptOptions(k *declared.Table) adopt.Options {
 	return adopt.Options{DB: k.DB, State: k.State, Table: k.Table.Table, Schema: k.Schema, Declared: k.Declared, Now: k.Now, Progress: a.sayAdoption()}
 }
 
-// adopt converts a plain table into a rolling one while it is written to, and then
+// adopt converts a plain table into a rolling one while clients write to the table, and then
 // applies the rest of the declaration.
 func (a adoptions) adopt(ctx context.Context, k *declared.Table, plan *apply.Plan, f applyFlags) error {
 	o := a.adoptOptions(k)
@@ -97,8 +97,8 @@ func askWaits(ctx context.Context, o adopt.Options) error {
 	return nil
 }
 
-// limitAdoption sets the limits of limitCopy. In addition, --postpone-cut-over and
-// --cut-over-window delay the swap.
+// limitAdoption sets the same limits as limitCopy. In addition, it delays the swap as
+// --postpone-cut-over and --cut-over-window say.
 func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatch, f applyFlags) {
 	a.limitCopy(o, k, w)
 	paused := o.Postpone
@@ -110,8 +110,8 @@ func (a adoptions) limitAdoption(o *adopt.Options, k *declared.Table, w *lagWatc
 	}
 }
 
-// limitCopy sets the limits that the flags give. While the policy adopt is paused, nothing is
-// copied or swapped.
+// limitCopy limits the copying as the flags say. While the maintenance policy "adopt" is paused for
+// the table, nothing is copied or swapped.
 func (a adoptions) limitCopy(o *adopt.Options, k *declared.Table, w *lagWatch) {
 	o.Limits = w.limits(k.DB)
 	o.Postpone = k.WhilePaused(adopt.Kind)

@@ -15,8 +15,8 @@ import (
 )
 
 // flagChoices returns the possible values of flags that are no cli.Choice, mostly because they take
-// a list of values. The key is the flag's name or, where commands differ, the command's path and
-// the flag's name. The text after a tab explains a value.
+// a list of values. The key is the flag's name. If a command has other values for the flag than the
+// rest, the key is the command's path and the flag's name. The text after a tab explains a value.
 func flagChoices() map[string][]string {
 	var presets []string
 	for _, p := range workload.Presets() {
@@ -35,8 +35,8 @@ func flagChoices() map[string][]string {
 	}
 }
 
-// finish completes the commands below c: their help lists flags in the order of their definition,
-// and shells complete the values of flags.
+// finish sets two properties of the command c and all commands below it: its help lists the flags
+// in the order of their definition, and shells complete the values of its flags.
 func finish(c *cobra.Command) {
 	choices := flagChoices()
 	c.Flags().SortFlags = false

@@ -205,8 +205,8 @@ func copyStage(source string, f copyFlags) (string, error) {
 // oldBackup is an age: an older backup, from an earlier run, is replaced by a new one.
 const oldBackup = 24 * time.Hour
 
-// lockStage makes the directory for a backup, and locks it for this process and the programs that
-// it starts.
+// lockStage makes the directory for a backup. It locks the directory for this process and the
+// programs that this process starts.
 func lockStage(source, stage string) (*os.File, error) {
 	if err := os.MkdirAll(stage, 0o700); err != nil {
 		return nil, err
@@ -222,7 +222,8 @@ func lockStage(source, stage string) (*os.File, error) {
 }
 
 // copyBackup makes a backup of a running server. If an earlier run has left a backup that is not
-// old, that backup is used again: copies to hosts that have not received all of it can continue.
+// old, that backup is used again: a copy to a host that has received only a part of the backup can
+// continue.
 func (a copies) copyBackup(ctx context.Context, source, stage string, lock *os.File) (dir string, err error) {
 	dir, private, complete := filepath.Join(stage, "data"), filepath.Join(stage, "private"), filepath.Join(stage, "complete")
 	switch info, err := os.Stat(complete); {
@@ -348,8 +349,8 @@ func (a copies) copyReceive(ctx context.Context, dir string, f copyFlags) error 
 	return errors.Join(err, a.printCopy(res, f))
 }
 
-// withBoard runs do, and meanwhile shows the progress on the board: as a line on stderr and, with
-// --listen-metrics, as a page.
+// withBoard runs do. Meanwhile it shows the progress that the board knows, as a line on stderr and,
+// with --listen-metrics, also as a page.
 func withBoard(ctx context.Context, a *app, board *replicate.Board, f copyFlags, do func(context.Context) (replicate.Result, error)) (res replicate.Result, err error) {
 	if err := onLoopback("listen-metrics", &f.metrics); err != nil {
 		return res, err

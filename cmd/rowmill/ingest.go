@@ -86,8 +86,8 @@ func tokensOf(ctx context.Context, file string) ([]string, error) {
 	return out, nil
 }
 
-// certificateOf reads the certificate of a server and its key from the files of two flags. It
-// returns nil without files.
+// certificateOf loads a server's certificate and its key from the files cert and key, which two
+// flags name. It returns nil if cert is "".
 func certificateOf(certFlag, cert, keyFlag, key string) (*tls.Config, error) {
 	if cert == "" {
 		return nil, nil

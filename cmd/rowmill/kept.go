@@ -70,8 +70,8 @@ type privileges struct {
 	once  sync.Once
 }
 
-// printGrants prints, once, all grants that the verb needs, if err says that a privilege is
-// missing.
+// printGrants prints all grants that the verb needs, but only once, and only if err says that a
+// privilege is missing.
 func (a *app) printGrants(err error) {
 	if !errors.Is(err, engine.ErrDenied) {
 		return

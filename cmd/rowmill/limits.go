@@ -98,8 +98,8 @@ func (a runner) watchTables(ctx context.Context, f limitFlags, tables []*declare
 	return a.watchReplicas(ctx, f, source)
 }
 
-// watchReplicas begins to measure the replicas of a source. A replica that can't be reached counts
-// as behind.
+// watchReplicas begins to measure the delays of the replicas of a source. A replica that can't be
+// reached counts as behind.
 func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Keeper) (_ *lagWatch, err error) {
 	w := &lagWatch{app: a, flags: f, Limits: copier.Limits{Running: f.running, Critical: f.critical, Nice: f.nice}}
 	if f.file != "" {
@@ -147,9 +147,9 @@ func (a *app) watchReplicas(ctx context.Context, f limitFlags, source engine.Kee
 
 const (
 	leastBeat = 20 * time.Millisecond
-	// lagPieces is the number of chunks that are copied within --max-lag. A replica applies a chunk
-	// only after the chunk's commit, and so chunks under way add to the delay. Therefore copying
-	// already pauses at half of --max-lag.
+	// lagPieces is the number of chunks that are copied one after the other in the time of --max-lag:
+	// a chunk takes a tenth of that time. A chunk adds to the delay, because a replica applies it only
+	// after its commit. Therefore copying already pauses at half of --max-lag.
 	lagPieces = 10
 )
 

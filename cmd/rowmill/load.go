@@ -151,8 +151,8 @@ const (
 	createAnyPeriods = "always"
 )
 
-// check returns an error if the flags are invalid. It sets the options whose flags are texts to be
-// parsed.
+// check returns an error if the flags are invalid. It parses the flags that are texts, and sets
+// their options.
 func (f *loadFlags) check(sources []string) (err error) {
 	if err := f.checkFrom(sources); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// formatFlags are flags of `rowmill load` on how the bytes of a source become rows: the flags that
-// are to be parsed before ingest.Options can have them.
+// formatFlags are flags of `rowmill load` on how the bytes of a source become rows. They are kept
+// as given here, and parsed for ingest.Options by checkFormat.
 type formatFlags struct {
 	delimiter   string
 	header      bool
@@ -62,8 +62,8 @@ func (f *loadFlags) aboutText() bool {
 		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
 }
 
-// checkFormat returns an error if the flags on how a source is read are invalid. It sets the
-// options whose flags are texts to be parsed.
+// checkFormat returns an error if a flag on how a source is read is invalid. It parses the flags
+// that are texts, and sets their options.
 func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {

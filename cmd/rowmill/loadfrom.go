@@ -128,7 +128,7 @@ func (a loads) loadFrom(ctx context.Context, k *declared.Table, f loadFlags, o i
 }
 
 // openSource opens the database of --from. If the database can't be reached, openSource tries again
-// for the time of --retry.
+// for as long as --retry says.
 func (a loads) openSource(ctx context.Context, f loadFlags) (*target.DB, error) {
 	if missing := target.MissingFile(f.from.url); missing != "" {
 		return nil, engine.Hinted(fmt.Errorf("--from: there is no file %s", missing), "the path of an existing database")

@@ -1,6 +1,6 @@
 // Command rowmill keeps a SQL table's inserts fast long after the table has outgrown memory. It
 // measures where a server's insert rate falls, converts tables to a layout whose insert rate
-// doesn't fall, and reports both.
+// doesn't fall, and reports the results.
 //
 // This file runs the command line; each verb has a file of its own.
 package main
@@ -51,8 +51,8 @@ func main() {
 	first, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(first, func() { time.AfterFunc(live.SameSignal, release) })
 	ctx, stop := untilHangUp(first)
-	// A closed stderr must not end the run. With SIGPIPE caught, writing to it returns an error.
-	// Only an error of stdout makes the command fail.
+	// A closed stderr must not end the run. SIGPIPE is caught, so that writing to a closed stderr only
+	// returns an error. Of the two outputs, only an error of stdout makes the command fail.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

@@ -33,8 +33,8 @@ type planFlags struct {
 	reads    float64
 	disk     string
 	json     bool
-	// connections is the number of connections that have the table open; calibrate measures what
-	// that costs.
+	// connections is the number of connections that have the table open. With calibrate, the cost of
+	// open partitions is measured.
 	connections int
 	calibrate   bool
 	prices      priceFlags
@@ -264,7 +264,8 @@ func takeDisk(ctx context.Context, in *sizing.Input, file string) error {
 }
 
 // findPeriod fills in the period of a declaration with every = "auto", unless the table already has
-// a period. It takes the longest period that fits into memory at the rate of inserts.
+// a period. It takes the longest period of which two fit into memory, given the number of rows
+// inserted per second.
 func (a planner) findPeriod(ctx context.Context, k *declared.Table, f applyFlags) error {
 	if !k.Declared.Auto || k.Declared.Period.Valid() {
 		return nil

@@ -97,8 +97,8 @@ func (a queries) queryCommand() *cobra.Command {
 	return c
 }
 
-// complete returns an error if the flags are invalid. It sets the options whose flags are texts to
-// be parsed.
+// complete returns an error if the flags are invalid. It parses the flags that are texts, and sets
+// their options.
 func (f *queryFlags) complete(args []string, terminal bool) error {
 	const try = "rowmill query --target mariadb://USER@HOST/DB 'SELECT ...'"
 	switch {
@@ -227,8 +227,9 @@ func (a queries) query(ctx context.Context, args []string, f queryFlags) (err er
 	return a.WriteOutput(f.out, func(w io.Writer) error { return queryAll(ctx, batch, one(w)) })
 }
 
-// openShards opens the nodes of --shards, and sets the default of --target. If a node can't be
-// reached, only queries that need the node fail.
+// openShards opens the nodes of the table that the file --shards declares. If --target isn't given,
+// it is set to the target in that file. If a node can't be reached, only queries that need the node
+// fail.
 func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Readers, error) {
 	if f.shards == "" {
 		return &declared.Readers{}, nil
@@ -250,8 +251,9 @@ func (a queries) openShards(ctx context.Context, f *queryFlags) (*declared.Reade
 	return d.OpenReaders(ctx)
 }
 
-// queryAll runs the statements in turn, up to the first statement that fails. With --check, it
-// continues after a statement whose answers differ.
+// queryAll runs the statements in turn, up to the first statement that fails. With --check, each
+// statement is answered in two ways. If the two answers differ, queryAll goes on with the next
+// statement, and returns errAnswersDiffer at the end.
 func queryAll(ctx context.Context, batch *query.Batch, one func(text string) error) error {
 	differ := false
 	for n, text := range batch.Texts {

@@ -226,8 +226,8 @@ func filesOf(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// openForRun opens the tables of files. With --ingest it waits for a server that can't be reached,
-// because senders wait for their address to come back. With --once, it leaves out nodes that can't
+// openForRun opens the tables of files. With --ingest, it tries again until it reaches a server:
+// meanwhile, senders keep their rows and try again too. With --once, it leaves out nodes that can't
 // be reached.
 func (a runner) openForRun(ctx context.Context, servers *declared.Servers, paths []string, f runFlags) (tables []*declared.Table, missing []error, err error) {
 	files, err := filesOf(paths)
@@ -342,8 +342,8 @@ func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fl
 	return func() error { all.Wait(); return served }, nil
 }
 
-// membersOf returns the tables of a fleet, by name. If two tables on different servers have the
-// same name, the second is called by the path of its file.
+// membersOf returns the tables of a fleet, each with its name. If two tables on different servers
+// have the same name, the second one's name is the path of its file.
 func membersOf(fleet *declared.Fleet) (out []monitor.Member) {
 	named := map[string]bool{}
 	for _, s := range fleet.Standings() {

@@ -12,9 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/cli"
 )
 
-// version, commit and date can be set by -ldflags "-X main.version=...", for builds
-// without git; the Makefile sets the version. Without them, Go's build information is used.
-// The date is that of the commit, in RFC 3339.
+// version, commit and date can be set by -ldflags "-X main.version=...", for builds without git;
+// the Makefile sets the version. Without them, Go's build information is used. The date is the
+// commit's date, in RFC 3339.
 var version, commit, date string
 
 // built describes a build. Commit and Date are empty if unknown, as after `go install` of

@@ -137,8 +137,8 @@ func random(columns []*sampled, key *engine.SchemaColumn) bool {
 // Limits of the rows of a trial.
 const leastTrial, mostTrial = 50_000, 3_000_000
 
-// TrialRows returns a function that says how many rows a Trial needs to show an effect. It depends
-// on the sizes of the table's rows.
+// TrialRows returns a function that says how many rows a Trial needs to show an effect. The number
+// depends on how many bytes of the table an inserted row touches.
 func TrialRows(ctx context.Context, db engine.Definer, table, by string) (func(*engine.Trial) int64, error) {
 	s, err := db.Describe(ctx, table)
 	if err != nil {

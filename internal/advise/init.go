@@ -3,8 +3,8 @@
 // Propose writes the declaration of an existing table. Its input is an open database and the name
 // of a plain or partitioned table. Its result is the text of a file for `rowmill plan` and `apply`,
 // with a reason for each line. It reads catalogs, statistics and some 2,000 rows, and changes
-// nothing. Worst lists the tables of a database by what inserts into them wait for. If a table
-// can't roll, the error says what to do.
+// nothing. Worst lists the tables of a database by the number of pages that an insert reads from
+// disk. If a table can't be divided into periods, the error says what to do.
 //
 //	p, err := advise.Propose(ctx, db, advise.Options{Table: "events", Now: time.Now})
 //	fmt.Print(p.Text())
@@ -44,8 +44,8 @@ type Options struct {
 // A Proposal is a declaration of an existing table.
 type Proposal struct {
 	Table, Target string
-	// Create is the CREATE TABLE statement. Changes say how it differs from the table, each in one
-	// sentence.
+	// Create is the CREATE TABLE statement of the declared table. Each of Changes says in one sentence
+	// how the declared table differs from the existing one.
 	Create  string
 	Changes []string
 	// Time is the chosen time column. Others are other columns by which the table may roll.
@@ -213,8 +213,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns the column that --time names if the sample doesn't make it a candidate: it is an
-// integer that counts rows, or its values are unknown.
+// wanted returns the column that --time names, for the case that the sample doesn't show it to be a
+// time. An integer column then counts rows; any other column has no unit.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
@@ -356,8 +356,8 @@ var epochs = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, 
 // usual are the usual lengths of existing partitions, the shortest first.
 var usual = []string{"1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w", "1mo", "3mo", "1y"}
 
-// alike is the share by which a partition's length may differ from a usual one: months have 28 to
-// 31 days, and days of local time 23 to 25 hours.
+// alike is the share by which a partition's length may differ from the usual length: months have 28
+// to 31 days, and days of local time 23 to 25 hours.
 const alike = 0.1
 
 // present proposes the length of the newest existing partition as the period.

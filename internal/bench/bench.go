@@ -4,8 +4,8 @@
 // loads may run beside it, each with its own operation, clients and rate. In a closed loop a client
 // begins its next operation when the last one is done. In an open loop operations are due on a
 // schedule: an operation that is due while all clients are busy begins late. Its response time
-// counts from when it was due, so that overload is visible. It includes the delay of timers, up to
-// a millisecond.
+// counts from when it was due, so that overload is visible. The response time includes the delay of
+// timers, up to a millisecond.
 //
 // The result is a result.Interval at each tick and, at the end, an Outcome. Only acknowledged
 // operations count. A run that can't continue ends and keeps the measurements taken so far.
@@ -25,8 +25,8 @@ import (
 type Workload interface {
 	// Client returns a new client, the n-th of the run.
 	Client(ctx context.Context, n int) (Client, error)
-	// Background runs the work beside the clients, such as creating partitions, and reports each
-	// action by event. Its error ends the run. It must return soon after ctx has ended.
+	// Background runs the work beside the clients, such as creating partitions, and calls event for
+	// each action that it has done. Its error ends the run. It must return soon after ctx has ended.
 	Background(ctx context.Context, event func(what, object string, began time.Time)) error
 }
 
@@ -42,8 +42,8 @@ type Client interface {
 	// engine.Retryable. If Recover returns an error that is Retryable or ErrUnreachable, it is
 	// called again.
 	Recover(ctx context.Context, failed error) error
-	// Close ends the client. From then on it is unknown whether an unacknowledged operation was
-	// executed.
+	// Close ends the client. If an operation has not been acknowledged by then, it is unknown whether
+	// it was executed.
 	Close() error
 }
 
@@ -63,8 +63,8 @@ type Config struct {
 	// Grace is the time after which operations in progress are cancelled when the run is told to end;
 	// 0 is 10 seconds. It is at most 2 seconds if the run has failed, and 0 if the server has died.
 	Grace time.Duration
-	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. Long runs
-	// need more than the time of a server's restart.
+	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. A long run should set
+	// more than the time that a server's restart takes.
 	RetryFor time.Duration
 	// Sample, if set, returns the figures of the interval that has just ended. Its ctx ends after the
 	// length of an interval, but at least 0.1 and at most 2 seconds. It never runs together with

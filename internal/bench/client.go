@@ -10,7 +10,8 @@ import (
 )
 
 // client executes operations until there are no more or the run ends, and reports whether the last
-// one was cancelled. It reads the clock rarely: a reading costs more than all else here.
+// operation was cancelled. It reads the clock rarely, because that costs more than everything else
+// here.
 func (r *run) client(ctx context.Context, l *load, c Client, rec *recorder) (brokenOff bool) {
 	batch, ops := l.Batch, l.ops
 	waiter, _ := c.(Waiter)
@@ -89,8 +90,9 @@ func (r *run) wait(t *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Limits of retrying an operation. The first or second retry resolves a deadlock; a server
-// restarts in seconds. If RetryFor exceeds 90 longestWaits, each further one allows one more retry.
+// Limits of retrying an operation. The first or second retry resolves a deadlock; a server restarts
+// in seconds. If RetryFor exceeds 90 times longestWait, each further longestWait allows one more
+// retry.
 const (
 	maxRetries      = 100
 	defaultRetryFor = 15 * time.Second

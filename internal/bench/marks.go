@@ -33,8 +33,8 @@ func (m *marks) mark(i int) int64 {
 	return m.rows/hundredths*n + m.rows%hundredths*n/hundredths
 }
 
-// pass records the time of the marks between two numbers of rows. It returns the next mark: until
-// then, further calls would record nothing.
+// pass records the time of the marks between two numbers of rows. It returns the number of rows of
+// the next mark: up to that number, further calls would record nothing.
 func (m *marks) pass(from, to int64, elapsed time.Duration) int64 {
 	i := sort.Search(len(m.at), func(i int) bool { return m.mark(i) > from })
 	for ; i < len(m.at); i++ {

@@ -207,7 +207,7 @@ func (r *run) die() {
 }
 
 // failureGrace is how long operations may take once the run has failed. An operation that takes
-// longer probably hangs because of the failure, and would delay its message.
+// longer probably hangs because of the failure, and would delay the message about the failure.
 const failureGrace = 2 * time.Second
 
 // watch ends the run when its time is over, ctx has ended, or the server has died. It cancels the

@@ -63,5 +63,5 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 }
 
 // lateAfter is the delay from which an operation counts as begun late, because no client was free.
-// Timers alone delay it by up to 5 ms on a busy machine with 2 cores.
+// Timers alone delay an operation by up to 5 ms on a busy machine with 2 cores.
 const lateAfter = 10 * time.Millisecond

@@ -52,8 +52,8 @@ const (
 	// from a rate near the result. Each further step is the square of the step before, up to
 	// searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
-	// searchTrials is the most trials: a quarter of an hour at 15 seconds each. A search on an idle
-	// machine takes 10 to 20.
+	// searchTrials is the highest number of trials: a quarter of an hour at 15 seconds each. A search
+	// on an idle machine takes 10 to 20.
 	searchTrials = 60
 )
 
@@ -142,8 +142,8 @@ func (s *Search) advance(pass bool) {
 	case pass:
 		s.low = s.rate
 	default:
-		// On the way down each trial begins with the backlog of the overload before it, and may
-		// have failed only for that.
+		// On the way down each trial begins with the backlog of the overload before it, and may have
+		// failed only because of that backlog.
 		s.stale = s.low == 0
 		s.high = s.rate
 	}

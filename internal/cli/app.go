@@ -81,8 +81,8 @@ func (a *App) EveryTenth() func(text string) {
 	}
 }
 
-// Meanwhile calls say with a text every second, until the returned function is called. Then it
-// clears the status line.
+// Meanwhile calls say with the result of text every second, until the returned function is called.
+// The returned function also clears the status line.
 func (a *App) Meanwhile(say func(string), text func() string) (end func()) {
 	stop := make(chan struct{})
 	var all sync.WaitGroup

@@ -22,8 +22,8 @@ import (
 )
 
 // A Fleet keeps the tables of many declarations for as long as it runs. Tables of one target share
-// a database and a scheduler. All SQLite files share a scheduler, which works in this process. A
-// table that can't be kept is reported and tried again, and delays no other table.
+// a database and a scheduler. All SQLite files share one scheduler, because SQLite does its work in
+// this process. A table that can't be kept is reported and tried again, and delays no other table.
 type Fleet struct {
 	// Paths are files and directories (*.toml) of declarations. They are searched for added, changed
 	// and removed files at intervals of Every. Without paths, only the tables of Keep are kept.
@@ -208,8 +208,9 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns what is due in a place: a table, left, that is no longer to be kept, or the next
-// member to open. If nothing is due, it returns the pause until something is.
+// nextOf returns what is due in a place. This is left, a table that is no longer to be kept, or
+// else next, the next member to open. If nothing is due, nextOf returns the pause until something
+// is.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -351,8 +352,8 @@ func (f *Fleet) look(ctx context.Context) {
 	}
 }
 
-// read reads a new or changed file. were are the members of the file's former content, which stay
-// if the file is invalid.
+// read reads a new or changed file. The parameter were holds the members of the file's former
+// content. They stay if the file is invalid.
 func (f *Fleet) read(ctx context.Context, path, stamp string, were []*Member) {
 	file, err := f.Read(ctx, path)
 	if err != nil {

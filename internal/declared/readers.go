@@ -39,7 +39,7 @@ func (f *File) OpenReaders(ctx context.Context) (*Readers, error) {
 }
 
 // Check returns an error if a head can't present the nodes as one table: see apply.CheckPlaces.
-// head is the database that plans the queries. If no node could be reached, nothing is asked.
+// head is the database that plans the queries. If no node could be reached, nothing is checked.
 func (r *Readers) Check(ctx context.Context, head engine.DB) error {
 	var names []string
 	var nodes []engine.Keeper

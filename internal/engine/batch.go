@@ -157,7 +157,8 @@ func (v *Vector) Value(i int) []byte {
 }
 
 // AppendText appends the text of row i, which isn't NULL, to dst. A number has the shortest text
-// that reads back as the same number, a time that of value.AppendTime. Bytes stay as they are.
+// that reads back as the same number. A time has the text of value.AppendTime. Bytes stay as they
+// are.
 func (v *Vector) AppendText(dst []byte, i int) []byte {
 	switch v.Type {
 	case Float32:

@@ -4,8 +4,9 @@ package engine
 type Dump struct {
 	// Marks are texts by which a dump is recognized: one of them is near its beginning.
 	Marks []string
-	// Begin has the first words of the comment at a dump's start, End those of the comment at its end,
-	// such as "-- Dump completed". A dump with one of Begin is complete only if it has one of End.
+	// Begin has the first words of the comment at a dump's start. End has the first words of the
+	// comment at its end, such as "-- Dump completed". A dump that begins with an element of Begin is
+	// complete only if it ends with an element of End.
 	Begin, End []string
 	// Standard reports the rules of the SQL standard for strings, comments and quoted text:
 	// backslashes are escapes only in E'...'; $tag$ quotes text. Otherwise the rules are MySQL's.

@@ -58,8 +58,9 @@ type Info struct {
 	// Durability is what a commit survives: "full" (a loss of power), "relaxed" (the server's crash),
 	// "none", or "" if it is unknown.
 	Durability string
-	// CrashLoss: if the server's process is killed, the commits of this last time may be lost, by the
-	// server's documentation. It doesn't include what a loss of power may lose.
+	// CrashLoss is a length of time. If the server's process is killed, the commits of the last
+	// CrashLoss before that may be lost, says the server's documentation. What a loss of power may
+	// lose is not included.
 	CrashLoss time.Duration
 	// DataDir is the data folder, PID the server's process, if they are on this machine. An
 	// embedded engine has no process.
@@ -119,8 +120,8 @@ type Capabilities struct {
 	NoZeroBytes  bool // a batch with a zero byte in a text is refused
 	// SharesSnapshots: several sessions can read one snapshot; see Session.Snapshot.
 	SharesSnapshots bool
-	// SnapshotCatalog: within a transaction, the catalog describes the tables as of the snapshot, but
-	// queries use their present definitions.
+	// SnapshotCatalog: within a transaction, the catalog describes the tables as they were when the
+	// snapshot was taken, but queries use their present definitions.
 	SnapshotCatalog bool
 	Untyped         bool // a column accepts values outside its declared type
 	// Blocks: a writer or a querier may keep its thread while it waits. Callers raise

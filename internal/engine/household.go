@@ -9,7 +9,8 @@ type Housekeeper interface {
 	// HasDatabase reports whether there is a database of that name.
 	HasDatabase(ctx context.Context, name string) (bool, error)
 	// CreateDatabase creates an empty database. DropDatabase drops it, if it exists, with all of its
-	// tables. It ends other processes' connections to it; the caller must have closed its own.
+	// tables. DropDatabase ends other processes' connections to the database; the caller must have
+	// closed its own.
 	CreateDatabase(ctx context.Context, name string) error
 	DropDatabase(ctx context.Context, name string) error
 	// Household reads what the server keeps for the tables of this database.

@@ -35,8 +35,8 @@ type Keeper interface {
 	Describe(ctx context.Context, name string) (*Schema, error)
 	// PeriodSizes returns each partition's (estimated) rows and bytes, by the partition's name.
 	PeriodSizes(ctx context.Context, t *Table) (map[string]PeriodSize, error)
-	// Try is Apply with one attempt at each step: if it waits too long, it returns ErrLockTimeout.
-	// Detach, Attach and Replace may be repeated after a crash at any point.
+	// Try is Apply with one attempt at each step: if a step waits too long for a lock, Try returns
+	// ErrLockTimeout. Detach, Attach and Replace may be repeated after a crash at any point.
 	Try(ctx context.Context, steps ...Step) error
 	// Lead takes the lock called name in this database, or returns ErrLockTimeout at once. The lock
 	// ends with this process or its connection.
@@ -73,10 +73,11 @@ type Outsider interface {
 // An Encloser is a Keeper that has partitions for rows outside of the periods: the spare partitions
 // of an Outsider, or a partition MAXVALUE or DEFAULT.
 type Encloser interface {
-	// Enclose moves the rows of an outside partition into a new period without copying them. Only
-	// rows that don't belong to the new period are copied, to where they belong: they must be few.
-	// with names a table that may hold rows for a moment. Enclose makes one attempt, and may be
-	// repeated after a crash at any point. After ErrUnsupported, nothing has changed.
+	// Enclose moves the rows of an outside partition into a new period without copying them. Only rows
+	// that don't belong to the new period are copied, each to the partition where it belongs: there
+	// must be few of them. The parameter with is the name of a table that may hold rows for a moment.
+	// Enclose makes one attempt, and may be repeated after a crash at any point. After ErrUnsupported,
+	// nothing has changed.
 	Enclose(ctx context.Context, t *Table, period rolling.Partition, with string) error
 }
 
@@ -167,8 +168,8 @@ func (b Blocker) String() string {
 
 // A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing says why the server doesn't repeat changes, such as a stopped thread with its error.
-	// It returns "" if it does, or if the state is unknown.
+	// Standing says why the server doesn't repeat changes, such as a stopped thread with its error. It
+	// returns "" if the server repeats changes, or if the state is unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 

@@ -38,8 +38,8 @@ func NewKeys(db Keeper, cols []SchemaColumn) (*Keys, error) {
 func (k *Keys) quote(name string) string { return k.db.Dialect().Quote(name) }
 
 // Texts returns the select list for a key: one expression per column, with aliases that no column
-// has. Otherwise a server may name the result of "id"::text id, and ORDER BY "id" would sort by the
-// text.
+// has. Without these aliases, a server may give the result of "id"::text the name id, and ORDER BY
+// "id" would sort by that text.
 func (k *Keys) Texts() string {
 	out := make([]string, len(k.cols))
 	for i, c := range k.cols {

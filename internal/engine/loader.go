@@ -13,9 +13,9 @@ import (
 // A Loader inserts rows of several tables in one transaction, on a connection of its own, so that
 // notes about rows commit with those rows. Only one goroutine at a time may use it.
 //
-// The first Insert of a transaction should be the largest: before each later Insert, the loader
-// sets a savepoint, or the like, so that it can undo a refused Insert alone, which costs time. The
-// server converts texts of Varchar, Char and Decimal to the type of the column.
+// The first Insert of a transaction should be the largest. Before each later Insert, the loader
+// sets a savepoint or the like, which costs time. With it the loader can undo a refused Insert
+// alone. The server converts texts of Varchar, Char and Decimal to the type of the column.
 type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
 	// time.

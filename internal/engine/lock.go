@@ -19,7 +19,7 @@ type Retry struct {
 }
 
 // Do calls fn until it succeeds, fails with another error than ErrLockTimeout or ErrDeadlock, or
-// has used up its attempts. Do returns fn's last error, or that of ctx.
+// has used up its attempts. Do returns fn's last error, or the error of ctx if ctx has ended.
 func (r Retry) Do(ctx context.Context, fn func() error) error {
 	for try := 1; ; try++ {
 		err := fn()
@@ -65,9 +65,9 @@ const (
 	reachSaid  = 10 * time.Second
 )
 
-// UntilReached calls open, and repeats it for the time wait while the server can't be reached; a
-// wait below 0 never ends. From time to time, say receives the error of an attempt. UntilReached
-// returns open's last error, even if ctx ends.
+// UntilReached calls open. While the server can't be reached, it calls open again, for at most the
+// duration wait; if wait is below 0, it never gives up. From time to time it passes the error of an
+// attempt to say. UntilReached returns open's last error, even if ctx ends.
 func UntilReached[T any](ctx context.Context, wait time.Duration, say func(error), open func() (T, error)) (T, error) {
 	began, said := time.Now(), time.Time{}
 	for {

@@ -31,8 +31,8 @@ type Mirror struct {
 	Log, Late string
 	// Columns are the columns to copy. Plain is the plain table's key, also used for late rows.
 	Columns, Plain []SchemaColumn
-	// Alike means that the target was created like the source. In the cut-over, its indexes and
-	// constraints get the names that they have in the source.
+	// Alike means that the target was created like the source. In the cut-over, the target's indexes
+	// and constraints get the names that those of the source have.
 	Alike bool
 }
 
@@ -83,8 +83,8 @@ type Mirroring interface {
 	// rows. An engine with one writer may apply these entries, too.
 	//
 	// An entry has the values of both keys. It stands for the target's rows that have all of these
-	// values, so that entries can be applied in any order. It also stands for the late row with the
-	// same key of the plain table.
+	// values, so that entries can be applied in any order. It also stands for the row of the table
+	// Late that has the same values of the plain table's key.
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
@@ -213,8 +213,8 @@ func (m *Mirror) List(cols []SchemaColumn, prefix string) string {
 	return Quoted(m.DB.Dialect(), cols, prefix)
 }
 
-// Logged returns the columns of the log: those of the plain table's key, then those of the rolling
-// table's key that the plain key lacks.
+// Logged returns the columns of the log: first the columns of the plain table's key, then the
+// columns of the rolling table's key that the plain table's key lacks.
 func (m *Mirror) Logged() []SchemaColumn {
 	out := slices.Clone(m.Plain)
 	for _, key := range [][]SchemaColumn{m.Source.Key, m.Target.Key} {
@@ -252,7 +252,8 @@ func (m *Mirror) SameKey(cols []SchemaColumn, a, b string) string {
 }
 
 // SameEntry returns the condition that the rows of two aliases are equal in all columns of the log.
-// IS TRUE prevents the use of an index on the other columns: many rows may have the same time.
+// The columns that are not in key are compared with IS TRUE, so that the server uses no index on
+// them: many rows may have the same time.
 func (m *Mirror) SameEntry(key []SchemaColumn, a, b string) string {
 	cond := m.SameKey(key, a, b)
 	if rest := without(m.Logged(), key); len(rest) > 0 {

@@ -57,8 +57,8 @@ func FloorDiv(a, b int64) int64 {
 }
 
 // ParseBound parses a partition's bound from a catalog: a number of units, or a time in UTC, quoted
-// or not. A table that rowmill did not create may have a bound beyond the axis: ParseBound returns
-// the end of the axis for it.
+// or not. A table that rowmill did not create may have a bound beyond the axis: for such a bound,
+// ParseBound returns the end of the axis.
 func (t *Table) ParseBound(s string, unit int64) (int64, error) {
 	ends := t.Grid.Bounds()
 	text := strings.TrimSuffix(strings.TrimPrefix(s, "'"), "'")

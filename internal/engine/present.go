@@ -16,7 +16,7 @@ import (
 type Presenter interface {
 	Keeper
 	// NodeOf computes, as the server does, the index of the node that has the rows with a key. The key
-	// is the value of By or, with slices, the row's position.
+	// is the row's position if h has slices, otherwise the value of By.
 	NodeOf(h *Head, key int64) int
 	// Present returns the steps, if any are needed, that make the head present its nodes. It refuses
 	// to replace a table that has rows of its own, or that lists its nodes in another order than h.
@@ -42,9 +42,10 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema describes the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the column that determines a row's node, by the hash of its integer. If Slice is not 0,
-	// By has positions, in numbered slices of this length, one of which begins at Origin: then the
-	// hash is that of the slice's number.
+	// By is the column whose value determines a row's node. If Slice is 0, the node follows from the
+	// hash of the value, an integer. Otherwise the value is a position. Positions are divided into
+	// numbered slices of the length Slice, one of which begins at Origin, and the node follows from
+	// the hash of the slice's number.
 	By            string
 	Slice, Origin int64
 	Nodes         []HeadNode
@@ -74,9 +75,9 @@ func (h *Head) Units(unit int64) (length, offset int64) { return h.Slice / unit,
 // YearZero is the number of seconds from the year 0 of the Gregorian calendar until 1970.
 const YearZero = 62167219200
 
-// Seconds returns the length and the offset, in seconds, of slices of a column of times. The slice
-// of a time has the number (v - offset) / length, where v is the time in seconds after the base.
-// The base lies base seconds before 1970.
+// Seconds returns the length and the offset of slices in seconds, for a column of times. Let v be
+// the number of seconds from a moment, base seconds before 1970, to a time: the slice of the time
+// has the number (v - offset) / length.
 func (h *Head) Seconds(base int64) (length, offset int64) {
 	const second = 1e6
 	length = h.Slice / second
@@ -105,8 +106,9 @@ type HeadNode struct {
 	Target Target
 }
 
-// ServerName is the name under which the head knows a node's server. It depends on the address,
-// how, so that a new address doesn't change a server that other tables use.
+// ServerName is the name under which the head knows a node's server. It contains a hash of the
+// server's address, how. So a new address gives a new name, and the server of the old name, which
+// other tables may use, isn't changed.
 func (n HeadNode) ServerName(how ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, how...))
 	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])

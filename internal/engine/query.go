@@ -58,7 +58,8 @@ const (
 	Above                    // a > ?, of one column
 	Equal                    // a = ? AND b = ? AND ...
 	// Keyset is every row at or after a point of an index: (a = ? AND b >= ?) OR a > ?. On PostgreSQL
-	// and SQLite, it begins with a >= ? AND (Wording.Leading): else they would read the whole index.
+	// and SQLite, the condition begins with a >= ? AND (Wording.Leading): without this, these servers
+	// would read the whole index.
 	Keyset
 	In // a IN (?, ...), of one column with Points values
 )

@@ -52,9 +52,10 @@ type Reader interface {
 	// Bytes returns an expression over expr, a column's value. Its result differs for two values whose
 	// texts differ. Bytes returns "" if equal values always have the same text.
 	Bytes(c ResultColumn, expr string) string
-	// Ambiguous returns a condition over expr, a column's value. It is true for a value whose text may
-	// also stand for another value, and for one that the server may treat in this use as equal to
-	// another. Ambiguous returns "" if there are no such values, and "TRUE" if any value may be one.
+	// Ambiguous returns a condition over expr, a column's value. It is true in two cases: the value's
+	// text may also stand for another value, or, in this use, the server may treat the value as equal
+	// to another one. Ambiguous returns "" if this can't happen for any value, and "TRUE" if it can
+	// for all.
 	Ambiguous(c ResultColumn, expr string, use KeyUse) string
 	// Function returns the kind of a function, given its name in lower case and its number of
 	// arguments.
@@ -72,8 +73,8 @@ type Reader interface {
 	// UserFunction says why a statement may call a user's function, or returns "". names are the
 	// functions that the statement names; its operators and casts may call others.
 	UserFunction(ctx context.Context, s *Session, statement string, names []string) (why string, err error)
-	// ClockValue is an expression whose result is SQL text: in any statement, the text can replace
-	// this call of a ClockFunction.
+	// ClockValue returns an expression for call, a call of a ClockFunction. The expression's result is
+	// SQL text, which can replace the call in any statement.
 	ClockValue(call string) string
 	// Cores is the number of processor cores if the server is on this machine, else 0.
 	Cores() int
@@ -97,9 +98,9 @@ func Talk(ctx context.Context, r Reader) (*Session, error) {
 // A PartVersioner is a Reader that can prove that the rows of a partition have not changed.
 type PartVersioner interface {
 	Reader
-	// PartVersions returns the versions of partitions in a session's open transaction. If rows
-	// change, the partition's version changes, or triggers insert a new row into the table that
-	// into names. why says why there are no versions.
+	// PartVersions returns the versions of partitions in a session's open transaction. If rows of a
+	// partition change, then either its version changes, or triggers insert a row into the table
+	// called into. why says why there are no versions.
 	PartVersions(ctx context.Context, s *Session, t *TableParts, into string) (versions map[string]string, why string, err error)
 	// TimeWords are names of functions that return the current time.
 	TimeWords() []string
@@ -232,8 +233,9 @@ type QueryPlan struct {
 }
 
 // Of returns the indexes of the partitions of t that the query reads, and the estimated number of
-// rows. The query uses t uses times, under this alias. If the plan doesn't say, Of returns all
-// partitions and -1. A plan may omit a table of which the query reads no rows.
+// rows. The query calls t by this alias; uses is how many times it uses t. If the plan doesn't say
+// which partitions the query reads, Of returns all partitions and -1. A plan may omit a table of
+// which the query reads no rows.
 func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows int64) {
 	if p.Tables != nil && len(p.Tables) == 0 {
 		return nil, -1
@@ -298,7 +300,8 @@ type TableParts struct {
 }
 
 // A RemoteReader is a Reader of a server that presents tables of other servers. The server rewrites
-// conditions and expressions for them, and may change the meaning.
+// conditions and expressions before it sends them to the other servers, and may change their
+// meaning.
 type RemoteReader interface {
 	// RemoteTables lists the presented tables, and the views that may read one.
 	RemoteTables(ctx context.Context, s *Session) ([]RemoteTable, error)
@@ -423,9 +426,9 @@ type AggregateCall struct {
 	// Args are the texts of the call's arguments. Inputs describe these arguments.
 	Args   []string
 	Inputs []ResultColumn
-	// Ordered: there is ORDER BY within the parentheses. SelfOrdered: it sorts only by the first
-	// argument, and Order is the text after it, such as DESC. Separator is the text after SEPARATOR,
-	// with its quotes.
+	// Ordered: there is ORDER BY within the parentheses. SelfOrdered: this ORDER BY sorts only by the
+	// first argument; Order is then the text after that argument, such as DESC. Separator is the text
+	// after SEPARATOR, with its quotes.
 	Ordered, SelfOrdered bool
 	// Grouped: the query has GROUP BY.
 	Grouped bool
@@ -459,8 +462,8 @@ type Recipe struct {
 	Value string
 	// Tie is a condition on merged parts, or "". If it is true, Value may differ from the server's.
 	Tie string
-	// Typed are expressions that have the types of the columns for the results of Merge; nil means
-	// that Parts have these types.
+	// Typed are expressions whose types the columns get that store the results of Merge. If Typed is
+	// nil, these columns get the types of Parts.
 	Typed []string
 	// Steps say how values of each of Parts are merged outside of the server, and Final how the
 	// aggregate follows from them. They are nil if the result would not be exact.
@@ -480,8 +483,9 @@ type Recipe struct {
 	Keyed bool
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool
-	// Alone: within an expression, the server may use other digits than Value has. Cut: it may do so
-	// if it stores the groups' values, as for a sort, before it evaluates the expression.
+	// Alone: if the aggregate is a part of an expression, the server may compute the expression with
+	// other digits than Value has. Cut: the server may do so only if it stores the groups' values, as
+	// for a sort, before it evaluates the expression.
 	Alone, Cut bool
 }
 

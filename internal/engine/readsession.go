@@ -111,8 +111,8 @@ func (s *Session) SetStates(ctx context.Context, st State) error {
 	return nil
 }
 
-// settable returns a State without the session's fixed settings. It returns an error if the session
-// is known to have other values for them.
+// settable returns st without the settings that are fixed for the session. It returns an error if
+// st has another value for such a setting than the session is known to have.
 func (s *Session) settable(st State) (State, error) {
 	for _, name := range s.words.Fixed {
 		if want, has := st.Get(name), s.known.Get(name); want != "" && has != "" && want != has {

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// A Rival is something on a server that creates or drops the partitions of a table besides rowmill,
-// such as a job.
+// A Rival is something on a server, other than rowmill, that creates or drops partitions of a
+// table, such as a job.
 type Rival struct {
 	// Name identifies the rival, such as "event e_partitions".
 	Name string

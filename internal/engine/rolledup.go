@@ -24,11 +24,12 @@ type RolledTable struct {
 	Levels  []RolledLevel
 	// Literal returns a position as an SQL literal of the type of Time.
 	Literal func(pos int64) string
-	// Changed are periods whose rows have changed since the roll-ups were computed, without rowmill's
-	// notice. No RolledLevel's Ranges include them.
+	// Changed are periods whose rows have changed since the roll-ups were computed, in a way that
+	// rowmill didn't note, such as TRUNCATE. No RolledLevel's Ranges include them.
 	Changed []string
 	// Same returns, in a session's open transaction, why the roll-ups may not match the rows of
-	// periods, or "". database is the table's. Same is nil if rowmill notices every change of rows.
+	// periods, or "". database is the table's database. Same is nil if rowmill notices every change of
+	// rows.
 	Same func(ctx context.Context, s *Session, database string, periods []string) (why string, err error)
 }
 
@@ -40,7 +41,7 @@ type RolledLevel struct {
 	// Ranges are the times for which buckets match the table's rows: disjoint, and in order.
 	Ranges []rolling.Period
 	// Proof returns a query for one row of values. All values are 1 if the roll-up matches the table
-	// in the ranges. database is that of the table.
+	// in the ranges. database is the table's database.
 	Proof func(database string, ranges []rolling.Period) string
 }
 
@@ -57,7 +58,7 @@ const (
 // TRUNCATE or EXCHANGE PARTITION.
 type PartIdentifier interface {
 	// PartIdentities returns the identities of the named partitions. With a session, they stay valid
-	// until its open transaction ends. database "" is the DB's own.
+	// until its open transaction ends. If database is "", the DB's own database is meant.
 	PartIdentities(ctx context.Context, s *Session, database, table string, parts []string) (*PartIdentities, error)
 	// PartsWritten returns the times of the last changes of partitions, or nil if the server doesn't
 	// answer in time.

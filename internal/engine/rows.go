@@ -180,8 +180,8 @@ func Backoff(first, most time.Duration, try int) time.Duration {
 }
 
 // Cached returns the value of a key in a cache, such as a cache of prepared statements. If the key
-// has no value, Cached makes one. If the cache then has most values already, Cached first removes
-// another value, which drop, unless nil, ends.
+// has no value, Cached makes one. If the cache already has most values, Cached first removes one of
+// them, and calls drop for it unless drop is nil.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil

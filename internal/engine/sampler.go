@@ -14,8 +14,8 @@ type Source struct {
 	Scale float64 // 0 is 1
 }
 
-// A Sampler implements Counters for a server, on one connection. If that is lost, Sample opens
-// another. Read adds the server's values to a map.
+// A Sampler implements Counters for a server, on one connection. If the connection is lost, Sample
+// opens another. Read adds the server's values to a map.
 type Sampler[C any] struct {
 	Sources []Source
 	Conn    C

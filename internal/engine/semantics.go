@@ -95,9 +95,9 @@ type RowSemantics struct {
 	// MistypesNeighbours: texts returned by LAG, LEAD and similar functions have another type than the
 	// description says. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
 	MistypesNeighbours bool
-	// DescribesAnyBranch: if a condition is never true, one branch may determine the sizes in a set
-	// operation's description. PostgreSQL: SELECT 'a'::varchar(3) WHERE false UNION SELECT
-	// 'b'::varchar(5).
+	// DescribesAnyBranch: if a branch of a set operation has a condition that is never true, the
+	// description may have the sizes of any one branch. PostgreSQL: SELECT 'a'::varchar(3) WHERE false
+	// UNION SELECT 'b'::varchar(5).
 	DescribesAnyBranch bool
 	// NamedCollations: a collation named in an expression takes precedence over a column's.
 	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.
@@ -146,8 +146,8 @@ type TimeSemantics struct {
 	// UnixEpoch: functions of times take 'unixepoch' as an argument after a number of seconds. SQLite:
 	// SELECT date(0, 'unixepoch').
 	UnixEpoch bool
-	// TypedLiterals: a literal takes the type to which it is cast, or that of the column with which it
-	// is compared. PostgreSQL: day < '2024-01-01 12:00' compares days.
+	// TypedLiterals: a literal takes the type to which it is cast, or the type of the column with
+	// which it is compared. PostgreSQL: day < '2024-01-01 12:00' compares days.
 	TypedLiterals bool
 	// ZeroDates: a date without a month or a day may change if the server stores it in a temporary
 	// table. MariaDB, MySQL, with sql_mode = 'NO_ZERO_IN_DATE': SELECT DISTINCT day FROM days, for

@@ -80,9 +80,9 @@ type Rename struct {
 
 func (Rename) step() {}
 
-// Release makes a rolling table an ordinary one: it keeps its partitions, without those that only
-// rowmill needs. If the periods are tables of their own, it becomes a plain table, into which all
-// rows are copied in one transaction. Have lists the partitions in order.
+// Release makes a rolling table an ordinary one. The table keeps its partitions, except those that
+// only rowmill needs. If the table's periods are tables of their own, all rows are copied into one
+// plain table instead, in one transaction. Have lists the partitions in order.
 type Release struct {
 	Table *Table
 	Have  []rolling.Partition
@@ -114,8 +114,9 @@ type (
 	// ErrDiffers, ErrRefused and ErrWritten.
 	//
 	// Proofs, one for each of Old, say from which rows With was made. Replace checks them while nobody
-	// can write to these partitions, and replaces the rows before anybody can again. If a proof fails,
-	// it returns ErrWritten, and nothing has changed. Without proofs, it trusts With.
+	// can write to these partitions, and replaces the rows before writes are possible again. If a
+	// proof fails, Replace returns ErrWritten, and nothing has changed. Without proofs, Replace
+	// doesn't check With.
 	Replace struct {
 		Table  *Table
 		Have   []rolling.Partition
@@ -131,9 +132,10 @@ type (
 		Query string
 		Sum   Checksum
 	}
-	// Divide replaces a partition by the partitions New. The server copies its rows into them under
-	// the table's lock. What New leaves of its range is removed or, if other rows have arrived in it,
-	// becomes a partition called RestName. Columns are those that can be written to.
+	// Divide replaces the partition Part by the partitions New. The server copies the rows of Part
+	// into New under the table's lock. Afterwards the part of Part's range that New doesn't cover is
+	// removed. If other rows have arrived in it, it becomes a partition called RestName instead.
+	// Columns are those that can be written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition

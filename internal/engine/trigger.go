@@ -11,8 +11,9 @@ type Trigger struct {
 	// Name, Table and Body are what HaveTriggers returns after Statements have created the trigger.
 	Name, Table, Body string
 	Statements, Drop  []string
-	// Replace changes the body of an existing trigger. If it is empty, Drop and then Statements do
-	// that, in a transaction if the server supports transactions of schema changes.
+	// Replace changes the body of an existing trigger. If Replace is empty, the body is changed by
+	// Drop and then Statements, in a transaction if the server supports transactions of schema
+	// changes.
 	Replace []string
 	// Other is the same trigger under another name, on servers that can't replace a trigger at once.
 	// The new trigger gets the unused one of the two names before the old one is dropped.
@@ -26,8 +27,9 @@ type TriggerChange struct {
 	Missing, Old, Unwanted int
 	// Hidden is how many of the Missing triggers exist, but are hidden from the account.
 	Hidden int
-	// SQL is to be run in order, if possible in one transaction. If it was interrupted, another
-	// ChangeTriggers completes it. A trigger never disappears while it is replaced.
+	// SQL is to be run in order, if possible in one transaction. If a run of SQL was interrupted, the
+	// SQL of another ChangeTriggers completes the change. A trigger never disappears while it is
+	// replaced.
 	SQL []string
 }
 

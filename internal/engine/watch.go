@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A Watch interrupts an operation on a connection when a context ends. It sets a deadline in the
-// past, so that a call needs neither a goroutine nor an allocation.
+// A Watch interrupts an operation on a connection when a context ends. For that, it sets the
+// connection's deadline to a time in the past: a call then needs neither a goroutine nor an
+// allocation of its own.
 type Watch struct {
 	conn interface{ SetDeadline(time.Time) error }
 
@@ -95,8 +96,8 @@ type Linked interface {
 	Watch() *Watch
 	// Rollback rolls back the open transaction, if any. It fails if the connection is broken.
 	Rollback() error
-	// Answered reports whether an operation failed with the server's answer, or before anything was
-	// sent. In both cases the connection is still usable.
+	// Answered reports whether err is the server's answer to an operation, or was returned before
+	// anything was sent. In both cases the connection is still usable.
 	Answered(err error) bool
 	// Kill ends the connection on the server, and waits until it has ended: otherwise its statement
 	// might still commit later.
@@ -149,8 +150,9 @@ func (l *Link[C]) Do(ctx context.Context, fn func() error) error {
 	return l.Fail(ctx, fn())
 }
 
-// Fail ends an operation, and returns its error, or that of ctx if ctx interrupted it. After an
-// error it rolls back, and keeps the connection only if it is usable.
+// Fail ends an operation that has returned err. It returns err, or the error of ctx if ctx
+// interrupted the operation. After an error, Fail rolls back, and keeps the connection only if the
+// connection is usable.
 func (l *Link[C]) Fail(ctx context.Context, err error) error {
 	if l.Lost() {
 		return err

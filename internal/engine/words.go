@@ -31,7 +31,7 @@ type Words interface {
 	// CopyRows is a statement that copies rows from one table into another.
 	CopyRows(c CopyRows) string
 	// RowHash is an aggregate expression for a checksum, as text, of the columns of a group of rows.
-	// The order of the rows doesn't matter. NULLs count.
+	// The order of the rows doesn't matter. A NULL changes the checksum, too.
 	RowHash(cols []SchemaColumn) string
 	// MatchHash is a RowHash that may change with rowmill's version.
 	MatchHash(cols []SchemaColumn) string
@@ -124,7 +124,7 @@ type SumWords interface {
 type TemporaryTable struct{ Create, Clear, Drop, Name string }
 
 // A NoteRow is what triggers insert for each row that is inserted, updated (before and after) or
-// deleted. They skip a note whose key exists.
+// deleted. The triggers don't insert a row whose key Into already has.
 type NoteRow struct {
 	Name string // the prefix of the triggers' names
 	Into string // the quoted table with its columns
@@ -132,7 +132,8 @@ type NoteRow struct {
 	// a value that stands for the writer: its transaction, if possible.
 	Values func(by string) []string
 	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
-	// with concurrent transactions note all rows: one may become late before its commit.
+	// with concurrent transactions note all rows, because a row may become late before its transaction
+	// commits.
 	Watermark string
 }
 

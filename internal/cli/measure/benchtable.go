@@ -22,8 +22,8 @@ import (
 // A tableFlags is the user's own table, for rowmill bench insert.
 type tableFlags struct {
 	file string
-	// sample is the database of a table whose values are learned, sampled the table's name, and
-	// learned the file for what was learned.
+	// sample is the URL of the database with the table from whose rows values are learned. sampled is
+	// the table's name. learned is the file into which the learned values are written.
 	sample, sampled, learned string
 }
 
@@ -81,8 +81,9 @@ func (a benchmarks) ownTable(ctx context.Context, f *benchFlags, flags *pflag.Fl
 	return f.spec.SetTable(table, auto)
 }
 
-// Learn replaces the values of a declaration by those learned from a sample of the table called
-// name, or else of the declared table, in the database sampled. url is the target of the run.
+// Learn reads a sample of a table in the database sampled, and replaces the values that the
+// declaration of table describes by values learned from the sample. The table read is called name;
+// if name is "", it has the declared name. url is the target of the run.
 func Learn(ctx context.Context, app *cli.App, table *experiment.TableSpec, url, sampled, name string) (err error) {
 	d, err := table.Declared(url)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/internal/workload"
 )
 
-// defaultQueryTime is long enough for a median. The half hour of the publication,
-// which includes checkpoints and vacuums, is available as --time 30m.
+// defaultQueryTime is long enough for a median. The published benchmark queries for half an hour,
+// which includes checkpoints and vacuums; --time 30m does the same.
 const defaultQueryTime = time.Minute
 
 func (a benchmarks) benchIbenchCommand() *cobra.Command {

@@ -34,8 +34,8 @@ type matrixFlags struct {
 }
 
 const (
-	// defaultMatrixRows is enough for a few seconds per cell. A matrix compares
-	// methods; tables that outgrow memory must be requested.
+	// defaultMatrixRows is enough for a few seconds per cell. A matrix compares methods; a table that
+	// outgrows memory needs a larger --rows.
 	defaultMatrixRows = 100000
 	defaultCellTime   = 20 * time.Second
 	// manyRuns and longMatrix are the size beyond which a matrix asks for confirmation.

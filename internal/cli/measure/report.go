@@ -165,8 +165,8 @@ func (a reports) writeDocument(f reportFlags, d *document.Document) error {
 	return a.write(f, func() (*document.Document, error) { return d, nil }, d.JSON, d.Text)
 }
 
-// write writes the requested files, and the JSON or the text to standard output, unless a file is
-// standard output.
+// write writes the requested files. Unless one of these is standard output, it also prints the JSON
+// or the text to standard output.
 func (a reports) write(f reportFlags, build func() (*document.Document, error), json, text func(io.Writer) error) error {
 	taken, err := a.writeFiles(f, build)
 	switch {

@@ -49,15 +49,16 @@ func classicRows(n, batch int) (batches []*engine.Batch, lines [][]byte) {
 	return batches, lines
 }
 
-// A BareLoader is a server's own bulk loader, without rowmill's. It loads lines into a table, each
-// element by one statement.
+// A BareLoader is a server's own bulk loader, used without rowmill's code. It loads lines into a
+// table, each element of lines by one statement.
 type BareLoader func(b *testing.B, db engine.DB, table string, columns string, lines [][]byte)
 
 // stageRows is the number of rows of each table that BenchStage fills.
 const stageRows = 200_000
 
-// BenchStage fills a standalone table and builds its indexes: by a Staging, and by the server's own
-// loader from text that is in memory already, which is the ceiling. b.N counts tables.
+// BenchStage fills a standalone table and builds its indexes: once by a Staging, and once by the
+// server's own loader. That loader reads text that is already in memory; no Staging can be faster.
+// b.N counts tables.
 func BenchStage(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoader) {
 	const batch = 10_000
 	batches, lines := classicRows(stageRows, batch)

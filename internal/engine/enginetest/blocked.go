@@ -269,8 +269,8 @@ func (s Server) unlock(t testing.TB, c *engine.Session) {
 	rollback(t, c)
 }
 
-// queryWhileBlocked checks that a call that waits for a lock ends with its context or
-// its connection, and deletes nothing.
+// queryWhileBlocked checks that a Querier's call that waits for a lock ends when its context ends
+// or its connection is lost, and deletes nothing.
 func (s Server) queryWhileBlocked(t *testing.T) {
 	db := s.Open(t)
 	for name, call := range queries {
@@ -304,7 +304,7 @@ func (s Server) queryWhileBlocked(t *testing.T) {
 	}
 }
 
-// queryLockTimeout checks that a call fails when its lock is not granted in time, and
+// queryLockTimeout checks that a Querier's call fails when its lock is not granted in time, and
 // that the querier then works without Reset.
 func (s Server) queryLockTimeout(t *testing.T) {
 	db := s.Open(t)
@@ -353,8 +353,8 @@ func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engi
 	}
 }
 
-// leases checks that one of several simultaneous attempts gets a lock, and that the lock is lost
-// with its connection.
+// leases checks that exactly one of several simultaneous attempts gets a lock, and that the lock is
+// lost with the connection that holds it.
 func (s Server) leases(t *testing.T) {
 	type result struct {
 		lease engine.Lease

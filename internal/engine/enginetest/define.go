@@ -21,8 +21,8 @@ var defined = map[string]string{
 	"sqlite": "CREATE TABLE %s (\"id\" INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT -- when; (null)\n, [odd name] NUMERIC NOT NULL DEFAULT 0.5 CHECK ([odd name] > 0), note TEXT DEFAULT 'it''s' UNIQUE, twice AS (id * 2)); CREATE INDEX part ON %s (at DESC, note) WHERE at IS NOT NULL",
 }
 
-// define reads the definitions of tables, and creates from each the same table, and one that can
-// roll.
+// define reads a table's definition. From it, define creates the same table again, and then another
+// table that can roll.
 func (s keepers) define(t *testing.T) {
 	db := s.open(t)
 	definer, ok := db.(engine.Definer)

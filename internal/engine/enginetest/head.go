@@ -45,8 +45,8 @@ func (h Heads) place(t *testing.T) {
 	}
 }
 
-// present makes a head of two databases, with names that need quotes, and reads their rows through
-// it.
+// present makes a head present the tables of two databases, whose names need quotes, as one table,
+// and reads the rows through the head.
 func (h Heads) present(t *testing.T) {
 	head, nodes := h.Open(t).(engine.Presenter), []engine.Keeper{h.Open(t), h.Open(t)}
 	mysql, quote := caseName(head) == "mysql", head.Dialect().Quote

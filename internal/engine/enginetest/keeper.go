@@ -192,8 +192,8 @@ func values(i int) []any {
 // Words returns the Words of the table's engine.
 func (k *kept) Words() engine.Words { return k.db.Words() }
 
-// exec executes a statement with question marks as placeholders, in a transaction or on the pool,
-// with Retry.
+// exec executes a statement with question marks as placeholders, in a transaction or on the pool.
+// If a lock isn't granted, it tries again, as Retry does.
 func (k *kept) exec(t testing.TB, x execer, q string, args ...any) {
 	t.Helper()
 	if err := Retry(t, func() error { return k.try(x, q, args...) }); err != nil {

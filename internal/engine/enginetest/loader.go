@@ -124,8 +124,8 @@ func (lo *loading) another() *loading {
 	return &o
 }
 
-// readings returns rows of the first day, with times of id seconds after its start.
-// Nullable values are NULL.
+// readings returns a row of the first day for each id; its time is id seconds after the day's
+// start. Nullable values are NULL.
 func (lo *loading) readings(ids ...int64) *engine.Batch {
 	b := engine.NewBatch(lo.rolls.Columns)
 	for _, id := range ids {

@@ -153,8 +153,9 @@ func (s keepers) mirror(t *testing.T) {
 	unhook("kept_new")
 }
 
-// keys checks that a row is found by the text of each of its values, that rows are copied with
-// their values, and that a row whose key exists is kept or refused, as requested.
+// keys checks that a row is found by the text of each of its values. It then checks that CopyRows
+// copies rows, and that for a row whose key already exists, it fails or, with Skip, keeps the
+// existing row.
 func (s keepers) keys(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "kept", "sequence", 1)

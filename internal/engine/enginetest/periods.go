@@ -272,7 +272,8 @@ func (s keepers) readers(t *testing.T) {
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
 	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
-	// ends that, and reports whether the step has had a message n.
+	// ends the interruption, and reports whether the step has sent so many messages that there was a
+	// message n.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts. Added adds a column before the step.
 	Late, Added bool
@@ -289,12 +290,13 @@ var breakable = []struct {
 	// the late row; -1 if there is none.
 	rows int64
 	late int
-	// make prepares the step; was has the rows of each period, as ids describes them. It returns the
-	// step, and the periods and other tables, with their rows, that there must be after it.
+	// make prepares the step. Each element of was lists the rows of a period, in the form that ids
+	// returns. make returns the step. It also returns what must exist after the step: the periods, and
+	// the other tables with their rows.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
-	// Only the test interrupted breaks off this step, between its rendered statements. Nothing tells
-	// then whether the tables were exchanged: so both have the same rows.
+	// Only the test interrupted breaks off the step Rebuild, between two of its rendered statements.
+	// After that, nothing tells whether the tables were exchanged: therefore both have the same rows.
 	{"Rebuild", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.fill(t, "with_it", k.parts[1:2])
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")

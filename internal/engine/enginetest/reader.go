@@ -298,8 +298,8 @@ func (s readers) largeTexts(t *testing.T) {
 	}
 }
 
-// endOfText checks how a result ends before its last row: by the caller's error, by that of the
-// server, by the end of the context.
+// endOfText checks how a result ends before its last row: by an error of the caller, by an error of
+// the server, or by the end of the context.
 func (s readers) endOfText(t *testing.T) {
 	db := s.open(t)
 	c := readSession(t, db, nil)
