@@ -152,9 +152,9 @@ func (a runner) keep(ctx context.Context, paths []string, f runFlags) (err error
 	return served()
 }
 
-// watches reports whether the declarations are read again while the command runs: for a directory,
-// for several files, and for a table on several nodes. In other cases, the command ends if a table
-// can't be kept.
+// watches reports whether the declarations are read again while the command runs. That is so for a
+// directory, for several files, and for a table on several nodes. Otherwise the command ends if a
+// table can't be kept.
 func (a runner) watches(ctx context.Context, paths []string, f runFlags) (bool, error) {
 	dir := ""
 	for _, path := range paths {
@@ -289,8 +289,8 @@ func (a *app) sayEvent(e maintain.Event) {
 	a.printGrants(e.Err)
 }
 
-// serveStatus serves metrics, health and the page of the tables until ctx ends. wait
-// waits for the server to end.
+// serveStatus serves metrics, health and the page of the tables until ctx ends. The returned
+// function wait returns when this HTTP server has ended.
 func (a runner) serveStatus(ctx context.Context, addr string, fleet *declared.Fleet, tables []*declared.Table, received *receive.Service, w *lagWatch) (wait func() error, err error) {
 	if addr == "" {
 		return func() error { return nil }, nil

@@ -74,8 +74,8 @@ func (f *serveFlags) check() error {
 	return errors.Join(onLoopback("metrics", &f.metrics), onLoopback(serve.Protocol, &f.listen))
 }
 
-// onLoopback completes the address of a flag, unless it is empty: an address without a host becomes
-// one on loopback.
+// onLoopback completes the address in a flag's value: an address without a host gets the host of
+// loopback. An empty address stays empty.
 func onLoopback(flag string, addr *string) (err error) {
 	if *addr == "" {
 		return nil
@@ -100,8 +100,8 @@ func (a *app) listen(what, addr string) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns a warning if clients of other hosts can connect, but the database takes them for
-// clients on its own host; else "".
+// exposed returns a warning if clients of other hosts can connect, but the database would take such
+// clients for clients on the database's own host; else "".
 func exposed(listen string, w engine.Wire) string {
 	if monitor.IsLoopback(listen) || w.Network != "unix" && !monitor.IsLoopback(w.Address) {
 		return ""

@@ -227,8 +227,9 @@ func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	return out, nil
 }
 
-// unitOfBounds sets the unit of an integer column if the bounds of the table's partitions are times
-// since 1970 in that unit.
+// unitOfBounds sets the unit of an integer column by the bounds of the table's partitions. It finds
+// the unit in which they are plausible times since 1970. If there is none, the column's unit stays
+// as it is.
 func (r *reader) unitOfBounds(ctx context.Context, s *engine.Schema, c *Candidate) error {
 	g, err := rolling.EveryRows(1000)
 	if err != nil {
@@ -452,7 +453,7 @@ type Ranked struct {
 	Time string `json:"time,omitempty"`
 	Why  string `json:"why,omitempty"`
 	// Reads is the number of pages that an insert reads from disk, computed from the size of the pages
-	// that inserts touch and the memory for pages. It is 0 once two periods fit into memory.
+	// that inserts touch and the memory for pages. It is 0 if these pages fit into memory.
 	Reads float64 `json:"page_reads_per_insert"`
 	// Touched is the size of the indexes that inserts touch at random, in bytes.
 	Touched float64 `json:"touched_bytes"`

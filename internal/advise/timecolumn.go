@@ -87,8 +87,8 @@ func (c *sampled) add(v sql.NullString) {
 	c.values = append(c.values, n)
 }
 
-// order compares each sampled row with the one before, without pairs of equal values. It returns
-// the share of pairs whose second value is larger, and the number of pairs.
+// order compares each sampled row with the row before it, and leaves out pairs of equal values. It
+// returns the share of pairs whose second value is larger, and the number of pairs.
 func (c *sampled) order() (share float64, of int) {
 	up, last := 0, math.NaN()
 	for _, v := range c.values {
@@ -129,8 +129,8 @@ func (c *sampled) unit(now time.Time) string {
 	return ""
 }
 
-// sample reads some rows of a table, with only the columns that may be the table's time or the
-// group of a roll-up.
+// sample reads some rows of a table, with only the columns that may serve as the table's time or as
+// the group of a roll-up.
 func sample(ctx context.Context, db engine.Definer, s *engine.Schema) (out []*sampled, of *engine.TableSample, err error) {
 	var list []string
 	for _, c := range s.Columns {

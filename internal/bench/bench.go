@@ -60,18 +60,19 @@ type Config struct {
 	Beside []Load
 	// Interval is the length of a measurement interval; 0 is a second.
 	Interval time.Duration
-	// Grace is the time after which operations in progress are cancelled when the run is told to end;
-	// 0 is 10 seconds. It is at most 2 seconds if the run has failed, and 0 if the server has died.
+	// Grace is how long operations in progress may go on after the run is told to end; then they are
+	// cancelled. 0 means 10 seconds. If the run has failed, they may go on for at most 2 seconds, and
+	// if the server has died, not at all.
 	Grace time.Duration
 	// RetryFor is how long a retryable operation is retried; 0 is 15 seconds. A long run should set
 	// more than the time that a server's restart takes.
 	RetryFor time.Duration
-	// Sample, if set, returns the figures of the interval that has just ended. Its ctx ends after the
-	// length of an interval, but at least 0.1 and at most 2 seconds. It never runs together with
-	// Observe.
+	// Sample, if set, returns the figures of the interval that has just ended. The ctx of Sample ends
+	// after the length of an interval, but at least 0.1 and at most 2 seconds. Sample never runs
+	// together with Observe.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
-	// Observe receives each interval when it ends, including the last interval of a failed run. Its
-	// error ends the run.
+	// Observe receives each interval when it ends, including the last interval of a failed run. An
+	// error of Observe ends the run.
 	Observe func(result.Interval) error
 	// Opened, if set, is called when all clients are connected, before the clock starts.
 	Opened func()
@@ -79,8 +80,8 @@ type Config struct {
 	Died  <-chan struct{}
 	Death func() error
 	// Outage, if set, returns nil while a server is up. While the server is down, Outage returns a
-	// channel that is closed when the server accepts connections again: failed operations wait for
-	// that. server is the client's Placed.Server; 0 for a client that isn't Placed.
+	// channel that is closed when the server accepts connections again: until then, failed operations
+	// aren't retried. server is the client's Placed.Server; 0 for a client that isn't Placed.
 	Outage func(server int) (back <-chan struct{})
 }
 

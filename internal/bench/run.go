@@ -135,8 +135,8 @@ func (r *run) outcome(ctx context.Context) Outcome {
 	return o
 }
 
-// end keeps further operations from beginning. Of several reasons the first is kept, but a failure
-// replaces it.
+// end keeps further operations from beginning, and records why. If end is called again, the first
+// reason is kept; a failure replaces it.
 func (r *run) end(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

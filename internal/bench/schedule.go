@@ -44,8 +44,9 @@ func (s schedule) passed(elapsed time.Duration) int64 {
 		return 0
 	}
 	n := int64(math.MaxInt64)
-	// The half is there because due rounds to a nanosecond. The quotient may still be off by one.
-	// Beyond 2^50 operations the error is too large.
+	// Half a nanosecond is added because the method due rounds to a nanosecond. The quotient may still
+	// be off by one, which the loop corrects. Beyond 2^50 operations it may be off by more, and isn't
+	// corrected.
 	if f := (float64(elapsed) + 0.5) / s.every; f < exact {
 		n = max(0, int64(f)-1)
 		for range 3 {

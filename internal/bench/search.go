@@ -48,9 +48,9 @@ const (
 	searchWidth = 1.06
 	// SearchMargin is the factor above the result at which a rate must fail.
 	SearchMargin = 1.2
-	// The first step up or down: searchStep is the first from the start rate, searchNear the first
-	// from a rate near the result. Each further step is the square of the step before, up to
-	// searchLeap.
+	// A step is the factor between two rates tried one after the other. searchStep is the first step
+	// from the start rate, searchNear the first step from a rate near the result. Each further step is
+	// the square of the step before, up to searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
 	// searchTrials is the highest number of trials: a quarter of an hour at 15 seconds each. A search
 	// on an idle machine takes 10 to 20.
@@ -83,7 +83,8 @@ func (s *Search) State() string {
 func (s *Search) Bracket() (low, high float64) { return s.low, s.high }
 
 // Tell records the result of the trial at the rate that Next returned. close means that the result
-// was near the limit. done is the rate achieved, 0 if unknown: after an overload a good next guess.
+// was near the limit. done is the rate achieved, 0 if unknown. After an overload, done is a good
+// guess for the next rate.
 func (s *Search) Tell(pass, close bool, done float64) {
 	if _, _, ok := s.Next(); !ok {
 		return

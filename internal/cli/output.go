@@ -9,8 +9,8 @@ import (
 	"github.com/charmbracelet/x/term"
 )
 
-// Results is standard output. It marks its errors: ReaderGone can then tell an EPIPE of standard
-// output from an EPIPE of a server's connection.
+// Results is standard output. It marks errors of writing to standard output, so that ReaderGone can
+// tell their EPIPE from an EPIPE of a server's connection.
 type Results struct {
 	W io.Writer
 	// Failed is the first error of Write. It fails the command, even if the verb ignores it.

@@ -179,7 +179,7 @@ func (v *Vector) AppendText(dst []byte, i int) []byte {
 }
 
 // escapes maps each byte that LOAD DATA or COPY would misread in a field to the letter that
-// replaces it after a backslash: a tab becomes \t. COPY takes no zero byte.
+// replaces it after a backslash: a tab becomes \t. COPY refuses zero bytes, escaped or not.
 var escapes = [256]byte{0: '0', '\t': 't', '\n': 'n', '\r': 'r', '\\': '\\'}
 
 // AppendEscaped appends text as a field of the text formats of LOAD DATA and COPY.

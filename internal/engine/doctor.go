@@ -84,9 +84,10 @@ func MoreMemory(*Vitals) *Trial {
 // TrialPages is the URL parameter for a multiple of TrialMemory, such as memory=64MiB.
 func TrialPages(times int) string { return fmt.Sprintf("memory=%dMiB", times*TrialMemory>>20) }
 
-// RedoTrial compares a redo log with one ten times as large. redo and cache are the sizes on the
-// examined server: the smaller log of the trial has the same ratio to the trial's cache, but at
-// least the size least. All pages fit into the cache: they are written only if the log is full.
+// RedoTrial returns a Trial that compares a redo log with one ten times as large. redo and cache
+// are the sizes of the log and the cache on the examined server. The smaller log of the trial has
+// the same ratio to the trial's cache, but at least the size least. All pages fit into the cache:
+// they are written only if the log is full.
 func RedoTrial(redo, cache, least float64) *Trial {
 	const times = 4 // the trial's cache, in TrialMemory: so large that least is small beside it
 	with := func(factor float64) string {

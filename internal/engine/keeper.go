@@ -38,8 +38,8 @@ type Keeper interface {
 	// Try is Apply with one attempt at each step: if a step waits too long for a lock, Try returns
 	// ErrLockTimeout. Detach, Attach and Replace may be repeated after a crash at any point.
 	Try(ctx context.Context, steps ...Step) error
-	// Lead takes the lock called name in this database, or returns ErrLockTimeout at once. The lock
-	// ends with this process or its connection.
+	// Lead takes the lock called name in this database, or returns ErrLockTimeout at once. The lock is
+	// released when this process ends, or the connection that holds the lock.
 	Lead(ctx context.Context, name string) (Lease, error)
 	// Blockers lists the transactions that a lock request on the table waits for, oldest first.
 	Blockers(ctx context.Context, t *Table) ([]Blocker, error)
@@ -200,8 +200,9 @@ type Schema struct {
 	By, Bounds    string
 	// View reports that the name is a view's: in SQLite, a rolling table is a view.
 	View bool
-	// Compacts: the table's storage engine sorts and compresses rows by itself, and exchanges no
-	// tables. Rebuilding has no effect, and merging would move rows under the table's lock.
+	// Compacts: the table's storage engine sorts and compresses rows by itself, and can't exchange a
+	// partition for a table. Rebuilding has no effect, and merging would move rows under the table's
+	// lock.
 	Compacts bool
 	// Options are the other properties that an engine needs, such as the storage engine.
 	Options map[string]string

@@ -169,8 +169,8 @@ type CutOver struct {
 	Final func(ctx context.Context, x Exec) error
 	// Record records the cut-over in the cut-over's transaction, on engines with transactional DDL.
 	Record func(ctx context.Context, x Exec) error
-	// Point is called after each step at which a crash would leave a different state. If Point returns
-	// an error, the cut-over ends as a crash at that step would end it.
+	// Point is called after each step that changes the state that a crash would leave. If Point
+	// returns an error, the cut-over ends as a crash at that step would end it.
 	Point func(name string) error
 }
 

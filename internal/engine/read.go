@@ -49,8 +49,8 @@ type Reader interface {
 	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
 	// Aggregate returns how an aggregate is computed from pieces' values, or false if it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
-	// Bytes returns an expression over expr, a column's value. Its result differs for two values whose
-	// texts differ. Bytes returns "" if equal values always have the same text.
+	// Bytes returns an expression over expr, a column's value. For two values whose texts differ, the
+	// results of the expression differ. Bytes returns "" if equal values always have the same text.
 	Bytes(c ResultColumn, expr string) string
 	// Ambiguous returns a condition over expr, a column's value. It is true in two cases: the value's
 	// text may also stand for another value, or, in this use, the server may treat the value as equal
@@ -466,7 +466,8 @@ type Recipe struct {
 	// nil, these columns get the types of Parts.
 	Typed []string
 	// Steps say how values of each of Parts are merged outside of the server, and Final how the
-	// aggregate follows from them. They are nil if the result would not be exact.
+	// aggregate follows from the merged values. Steps and Final are nil if the result would not be
+	// exact.
 	Steps []MergeStep
 	Final FinalStep
 	// Zero: the aggregate of no rows is 0, not NULL.

@@ -136,7 +136,7 @@ type Checksum struct {
 }
 
 // ChecksumQuery returns the query for a checksum. hash is an expression such as Words.RowHash; from
-// and where are operands.
+// and where are the operands of FROM and WHERE.
 func ChecksumQuery(hash, from, where string) string {
 	return "SELECT COUNT(*), " + hash + " FROM " + from + " WHERE " + where
 }

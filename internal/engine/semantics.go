@@ -78,9 +78,9 @@ type RowSemantics struct {
 	// NULL, for a key that is selected twice or whose name another element has. MySQL before 9.7:
 	// SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
 	KeepsNames bool
-	// KeepsKeys: a subtotal may have the previous row's value in any query, also for a key that is an
-	// expression, and its COUNT(DISTINCT) may be the last group's. MariaDB: SELECT NOT k FROM t GROUP
-	// BY NOT k WITH ROLLUP.
+	// KeepsKeys: in any query, a subtotal may have the previous row's value in place of NULL, also for
+	// a key that is an expression; and the subtotal's COUNT(DISTINCT) may be that of the last group.
+	// MariaDB: SELECT NOT k FROM t GROUP BY NOT k WITH ROLLUP.
 	KeepsKeys bool
 	// KeepsOperands: a subtotal may have the previous row's value of a key within an expression, or in
 	// HAVING. MariaDB, MySQL before 9.7: SELECT k AS a FROM t GROUP BY k WITH ROLLUP HAVING a <> 7

@@ -202,8 +202,8 @@ func (t Target) Bytes(name string, def int64) (int64, error) {
 	return n, nil
 }
 
-// ParseBytes reads a size: a number with K, M, G or T, which may be followed by B or iB. All are
-// powers of 1024, as in MySQL's settings.
+// ParseBytes reads a size: a number with K, M, G or T, which may be followed by B or iB. Each
+// stands for a power of 1024, as in MySQL's settings.
 func ParseBytes(s string) (int64, error) {
 	text := strings.ToUpper(strings.TrimSpace(s))
 	shift := 0

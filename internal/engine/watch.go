@@ -106,7 +106,7 @@ type Linked interface {
 }
 
 // A Link is the connection of a writer, a querier or a loader. If an operation is interrupted, or
-// fails for another reason than its data, the connection is lost; Reset makes another.
+// fails for another reason than its data, the connection is lost; Reset makes another connection.
 type Link[C Linked] struct {
 	// Conn is the connection, nil if it is lost.
 	Conn C

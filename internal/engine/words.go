@@ -101,9 +101,9 @@ type SumWords interface {
 	// InsertNew is the beginning and the end of an INSERT that skips rows whose key exists: INSERT
 	// IGNORE, ON CONFLICT DO NOTHING.
 	InsertNew() (begin, end string)
-	// OnKey continues an INSERT: the assignments that follow it change an existing row with the same
-	// key. Sent is the value that the INSERT has for a column. No assignment may read a column that an
-	// earlier assignment changes.
+	// OnKey returns a continuation of an INSERT. The caller appends assignments to it, which change an
+	// existing row with the same key. Sent is the value that the INSERT has for a column. No
+	// assignment may read a column that an earlier assignment changes.
 	OnKey(key []string) string
 	Sent(column string) string
 	// Temporary is a table of one connection, if possible unlogged. Body has its columns and key.

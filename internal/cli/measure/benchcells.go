@@ -29,8 +29,8 @@ const (
 	// cost of operations without the disk.
 	defaultSpeedRows = 100_000
 	defaultSpeedTime = 10 * time.Second
-	// defaultSetRepeats is how often two settings are measured. A confidence interval from five
-	// pairs is only a third wider than an interval from very many pairs.
+	// defaultSetRepeats is how many times each of two compared settings is measured. A confidence
+	// interval from five pairs is only a third wider than an interval from very many pairs.
 	defaultSetRepeats = 5
 )
 

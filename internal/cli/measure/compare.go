@@ -22,8 +22,8 @@ type compareFlags struct {
 	reports reportFlags
 	// a and b select the runs of the two sides.
 	a, b experiment.Selection
-	// threshold is the slowdown, as a fraction, from which a regression fails the
-	// command; negative means never.
+	// threshold is a share. The command fails if the second side's rate is lower by more than this
+	// share, and the confidence interval shows that it is lower; negative means never.
 	threshold float64
 	// repeat is how often both sides are run again; 0 compares the recorded runs.
 	repeat int
@@ -138,8 +138,8 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 	return judge(c.Regression(f.threshold))
 }
 
-// judge returns an error with the text of regression, if there is one. Otherwise it returns err,
-// with the exit code for an unknown result if err says that there is no answer.
+// If regression isn't "", judge returns an error with this text. Otherwise judge returns err. If
+// err says that there is no answer, it gets the exit code for an unknown result.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return engine.Classed(cli.ErrRegression, errors.New(regression))

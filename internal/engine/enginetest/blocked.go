@@ -67,8 +67,8 @@ func RowsOf(ids ...int64) *engine.Batch {
 	return b
 }
 
-// SmallWriter creates the table small, instead of an earlier one, and returns a writer
-// of it, which is closed when the test ends.
+// SmallWriter creates the table small, in place of an existing one, and returns a writer of the
+// table. The writer is closed when the test ends.
 func SmallWriter(t testing.TB, db engine.DB, m engine.Method) engine.Writer {
 	t.Helper()
 	apply(t, db, engine.DropTable{Table: Small()}, engine.CreateTable{Table: Small()})

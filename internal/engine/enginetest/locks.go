@@ -28,7 +28,7 @@ func (s keepers) periodSizes(t *testing.T) {
 		got, ok := sizes[p.Name]
 		rows := []int64{1000, 100, 0}[i]
 		// Every server needs more than 20 bytes per row. For the empty period, RocksDB may report some
-		// tens of rows, which are in the period beside it.
+		// tens of rows, which really are in the period beside it.
 		if !ok || got.Rows < rows/2 || got.Rows > rows*2+50 || got.Data < rows*20 || got.Index < 0 {
 			t.Errorf("period %s with %d rows: %+v", p.Name, rows, got)
 		}
