@@ -40,9 +40,9 @@ func (a loads) expand(sources []string, f *loadFlags) ([]string, error) {
 	return e.Sources, nil
 }
 
-// badPath returns the path of the file for the rejected rows of a source. It is the path of --bad,
-// otherwise a file in the working directory that is named after the source, or after the table if
-// the rows come from no file.
+// badPath returns the path of the file for the rejected rows of a source. Without --bad, this is a
+// file in the working directory. The file is named after the source, or after the table if the rows
+// come from no file.
 func (f *loadFlags) badPath(source, table string) string {
 	path, end := f.Bad, ""
 	if path == "" {
@@ -60,8 +60,8 @@ func (f *loadFlags) badPath(source, table string) string {
 	return path + end
 }
 
-// loadAll loads sources, and prints what became of each. If there are several, it also prints a
-// summary.
+// loadAll loads sources, and prints what became of each. If there are several sources, it also
+// prints a summary.
 func (a loads) loadAll(ctx context.Context, o ingest.Options, f loadFlags, sources []string, table string) error {
 	if len(sources) == 0 {
 		sources = []string{""}

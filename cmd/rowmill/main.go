@@ -72,7 +72,7 @@ func untilHangUp(ctx context.Context) (context.Context, context.CancelFunc) {
 type app struct {
 	*cli.App
 	// reached, unless nil, is called at each point between the steps of a change. Tests end the
-	// process there.
+	// process at such a point.
 	reached func(point string)
 	privileges
 }

@@ -34,8 +34,8 @@ type Options struct {
 	Target string
 	// Time is the column by which the table is to roll; "" means that it is guessed.
 	Time string
-	// Rate is the number of rows inserted per second, Memory the server's memory for pages in
-	// bytes. If they are 0, the server is asked.
+	// Rate is the number of rows inserted per second, Memory the server's memory for pages in bytes.
+	// For a value of 0, the server is asked.
 	Rate   float64
 	Memory int64
 	Now    func() time.Time

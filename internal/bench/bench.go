@@ -32,8 +32,8 @@ type Workload interface {
 
 // A Client does operations. Only one goroutine uses it.
 type Client interface {
-	// Prepare prepares the next operation, of the given number of rows. It is not part of
-	// the operation's time.
+	// Prepare prepares the next operation, of the given number of rows. The time of Prepare is not
+	// part of the operation's time.
 	Prepare(rows int)
 	// Do executes the prepared operation and returns once the database has
 	// acknowledged it. It must return soon after ctx has ended.

@@ -16,7 +16,7 @@ type run struct {
 	loads []*load // the main one first
 	start time.Time
 
-	// stop is closed, once, when no further operation may begin; it also ends all waits.
+	// stop is closed, once, when no further operation may begin; closing it also ends all waits.
 	// failed is closed, once, when the run fails.
 	stop     chan struct{}
 	waiting  context.Context
@@ -189,8 +189,8 @@ func (r *run) clientFailed(err error) {
 	r.failLocked(err, len(r.failures))
 }
 
-// die ends the run because the server is gone. Its death comes first in the list, before the
-// failures that it caused.
+// die ends the run because the server is gone. The server's death comes first in the list of
+// failures, before the failures that it caused.
 func (r *run) die() {
 	err := errors.New("the server is gone")
 	if r.cfg.Death != nil {

@@ -2,16 +2,17 @@ package bench
 
 import "math"
 
-// A Search finds the highest rate that passes a trial, where trials are noisy and the
-// database changes while its table grows. It is pure: Next returns the rate to try and Tell
-// takes the result, so an interrupted search is restored by replaying its results.
+// A Search finds the highest rate that passes a trial, where trials are noisy and the database
+// changes while its table grows. A Search does nothing but compute: Next returns the rate to try,
+// and Tell takes the result. An interrupted search is therefore restored by telling a new one all
+// results again.
 //
-// It goes up from the start rate while trials pass, or down while they fail, in growing steps,
-// until one rate has passed and a higher one has failed. Then it halves this bracket, at its
-// geometric mean, until it is narrow. Some results come from a smaller table, or from a trial right
-// after an overload. Therefore it confirms: it repeats the upper end if that failed on the way
-// down, then the rate found, which must pass, then a rate a fifth higher, which must fail. If a
-// confirmation fails, the search continues from there.
+// The search goes up from the start rate while trials pass, or down while they fail, in growing
+// steps, until one rate has passed and a higher one has failed. Then it halves this bracket, at its
+// geometric mean, until the bracket is narrow. Some results come from a smaller table, or from a
+// trial right after an overload. Therefore it confirms: it repeats the upper end if that failed on
+// the way down, then the rate found, which must pass, then a rate a fifth higher, which must fail.
+// If a confirmation fails, the search continues from there.
 //
 // A trial with a close result is repeated, and the majority of three decides.
 type Search struct {

@@ -68,7 +68,7 @@ func (a *App) StatusLine(text string) {
 }
 
 // EveryTenth returns a function that shows the progress of an operation. Callers call it once a
-// second. On a terminal it is StatusLine; elsewhere it logs every tenth text.
+// second. On a terminal, the function is StatusLine; elsewhere, it logs every tenth text.
 func (a *App) EveryTenth() func(text string) {
 	if live.IsTerminal(a.Stderr) {
 		return a.StatusLine

@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// A Bug is a panic of this program, as an error. It ends only the work in which it occurred, such
-// as one query.
+// A Bug is a panic of this program, as an error. The panic ends only the work in which it occurred,
+// such as one query.
 type Bug struct {
 	Value any    // of the panic
 	Stack []byte // where it happened

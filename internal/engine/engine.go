@@ -41,8 +41,8 @@ type DB interface {
 	// Scan passes the rows of one partition of t, or of all if part is nil, to fn, in any order and in
 	// batches that it reuses. It stops at fn's first error.
 	Scan(ctx context.Context, t *Table, part *rolling.Partition, fn func(*Batch) error) error
-	// Counters opens a connection of its own to sample the server's figures. It adds up the sizes of
-	// the tables, which need not exist.
+	// Counters opens a connection of its own to sample the server's figures. Among the figures are the
+	// summed sizes of tables, which need not exist.
 	Counters(ctx context.Context, tables ...*Table) (Counters, error)
 	Close() error
 }

@@ -216,7 +216,7 @@ type SchemaColumn struct {
 	value.Type
 	Null bool
 	// Generated columns can't be written to. Each session computes the values of Virtual columns when
-	// it reads them; on MySQL and MariaDB, they may depend on the session's settings.
+	// it reads them; on MySQL and MariaDB, these values may depend on the session's settings.
 	Generated, Virtual bool
 	// Auto columns get values from the server if an insert gives none.
 	Auto bool

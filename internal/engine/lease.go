@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A LockWords has an engine's SQL for locks that a session holds. The server releases them when the
-// session ends.
+// A LockWords has an engine's SQL for locks that a session holds. The server releases these locks
+// when the session ends.
 type LockWords struct {
 	// Open, unless nil, is called before the first lock of a session. It returns an error if the
 	// session's locks would exclude nobody.
@@ -30,8 +30,8 @@ type LockWords struct {
 }
 
 // leaseReuse is how long a session without a lock is kept for the next lock: a load of many files
-// takes many locks one after the other, and would spend most of the time connecting. It is shorter
-// than the servers' limits for idle connections.
+// takes many locks one after the other, and would spend most of the time connecting. leaseReuse is
+// shorter than the servers' limits for idle connections.
 const leaseReuse = time.Second
 
 // Leases are the leases of a DB; closing the DB releases them. One session holds all of them, so

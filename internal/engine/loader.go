@@ -20,15 +20,16 @@ type Loader interface {
 	// Begin begins a transaction. The session is strict and in UTC, and waits for locks for a limited
 	// time.
 	Begin(ctx context.Context) error
-	// Insert inserts rows [from, to) of b into t, whose columns are those of b in order; the server's
-	// table may have more columns. t must not change, because statements are cached by its address.
+	// Insert inserts rows [from, to) of b into t, whose columns are the columns of b, in the same
+	// order; the server's table may have more columns. t must not change, because statements are
+	// cached by its address.
 	//
 	// After an ErrRefused the transaction continues without these rows. After any other error the
 	// transaction has ended: see Retryable and Reset.
 	Insert(ctx context.Context, t *Table, b *Batch, from, to int) (Ack, error)
-	// Has reports for each of rows whether its table has a row with these values. Each is a batch
-	// of one row, without NULL. Has is one round trip within the transaction, and sees what was
-	// committed before the transaction's first Has. After an error the transaction has ended.
+	// Has reports for each of rows whether its table has a row with these values. Each element of rows
+	// is a batch of one row, without NULL. Has is one round trip within the transaction, and sees what
+	// was committed before the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
 	// transaction, and passes each to fn. cols describe the columns of t, with its key. Values are

@@ -36,16 +36,16 @@ type Reader interface {
 	// TableParts reads a table and its partitions from the catalog. It returns ErrNoTable for a view,
 	// unless the view is a rolling table: see Capabilities.PeriodTables.
 	TableParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
-	// LockedParts is TableParts for a table that OneSnapshot has locked against changes. The
-	// session is one of the snapshot or, with Capabilities.SnapshotCatalog, one without a
-	// transaction.
+	// LockedParts is TableParts for a table that OneSnapshot has locked against changes. With
+	// Capabilities.SnapshotCatalog, the session has no transaction; otherwise it is one of the
+	// snapshot's sessions.
 	LockedParts(ctx context.Context, s *Session, database, table string) (*TableParts, error)
 	// PartFrom returns an operand of FROM, without an alias, that reads exactly these partitions.
 	PartFrom(t *TableParts, parts []string) string
 	// OneSnapshot begins a read-only transaction in each session. Until these transactions end, nobody
 	// can alter the tables, whose names are quoted. proof says why all sessions see the same rows; it
-	// is "" if they may not. lock permits a brief lock against writes. The error is ErrLockTimeout if
-	// OneSnapshot can't lock a table within WaitForTables.
+	// is "" if that isn't certain. lock permits a brief lock against writes. The error is
+	// ErrLockTimeout if OneSnapshot can't lock a table within WaitForTables.
 	OneSnapshot(ctx context.Context, sessions []*Session, tables []string, lock bool) (proof string, err error)
 	// Aggregate returns how an aggregate is computed from pieces' values, or false if it can't be.
 	Aggregate(AggregateCall) (Recipe, bool)
@@ -233,9 +233,9 @@ type QueryPlan struct {
 }
 
 // Of returns the indexes of the partitions of t that the query reads, and the estimated number of
-// rows. The query calls t by this alias; uses is how many times it uses t. If the plan doesn't say
-// which partitions the query reads, Of returns all partitions and -1. A plan may omit a table of
-// which the query reads no rows.
+// rows. The query calls t by this alias; uses is how many times the query uses t. If the plan
+// doesn't say which partitions the query reads, Of returns all partitions and -1. A plan may omit a
+// table of which the query reads no rows.
 func (p *QueryPlan) Of(t *TableParts, alias string, uses int) (parts []int, rows int64) {
 	if p.Tables != nil && len(p.Tables) == 0 {
 		return nil, -1

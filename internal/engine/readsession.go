@@ -23,8 +23,8 @@ type TextEnd struct {
 // value is nil for NULL, and valid only during the call. Text never has the whole result in memory,
 // and allocates nothing for a row.
 //
-// The first error of head or row ends the statement on the server, and Text returns it. Then, and
-// also if ctx ends, the connection is lost, unless the engine is embedded.
+// The first error of head or row ends the statement on the server, and Text returns it. After such
+// an error, and also if ctx ends, the connection is lost, unless the engine is embedded.
 //
 // Only a session of Reader.ReadSession has texts; other sessions return ErrUnsupported.
 func (s *Session) Text(ctx context.Context, query string, head func([]ResultColumn) error, row func(values [][]byte) error) error {

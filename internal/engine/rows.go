@@ -50,7 +50,7 @@ func ListOf[T any](ctx context.Context, db Driver, x Queryer, scan func(*sql.Row
 	return out, err
 }
 
-// EachText passes the names of the columns, and the values of every row, to fn, which may not keep
+// EachText passes the names of the columns, and the values of every row, to fn, which must not keep
 // them. NULL becomes "".
 func EachText(ctx context.Context, db Driver, x Queryer, fn func(columns, row []string) error, query string, args ...any) error {
 	var columns, row []string
@@ -180,8 +180,8 @@ func Backoff(first, most time.Duration, try int) time.Duration {
 }
 
 // Cached returns the value of a key in a cache, such as a cache of prepared statements. If the key
-// has no value, Cached makes one. If the cache already has most values, Cached first removes one of
-// them, and calls drop for it unless drop is nil.
+// has no value, Cached makes one. If the cache is full, which means that it has as many values as
+// most says, Cached first removes one of them, and calls drop for it unless drop is nil.
 func Cached[K comparable, V any](cache map[K]V, most int, key K, drop func(V) error, make func() (V, error)) (V, error) {
 	if v, ok := cache[key]; ok {
 		return v, nil

@@ -57,8 +57,8 @@ type Transaction struct {
 	// Isolation is the isolation level; the zero value is the session's.
 	Isolation sql.IsolationLevel
 	ReadOnly  bool
-	// Snapshot is a name from Session.Snapshot of another session, whose transaction is still open.
-	// The two transactions see the same rows, with LevelRepeatableRead.
+	// Snapshot is a name from Session.Snapshot of another session, whose transaction is still open. If
+	// Isolation is LevelRepeatableRead, the two transactions see the same rows.
 	Snapshot string
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // A Staging is a standalone table that is filled in the server's fastest way and then becomes a
-// period (Attach, Replace). Only one goroutine at a time may use it. After any error except that of
-// Close, the table must be dropped.
+// period (Attach, Replace). Only one goroutine at a time may use it. After any error except an
+// error of Close, the table must be dropped.
 //
 // Nobody else sees the table. It may get all rows in one transaction, and its indexes only in
 // Finish. Rows must lie within the period: Attach and Replace may check that. The rolling table's
@@ -22,7 +22,7 @@ type Staging interface {
 	Run(ctx context.Context, statement string) (rows int64, err error)
 	// Finish commits the rows, and builds a period's indexes and constraints. If two rows have the
 	// same key, Write or Finish returns ErrDuplicateKey, unless StageOptions.Skip is set. For a value
-	// that the server refuses or would change, it returns ErrRefused.
+	// that the server refuses or would change, Write or Finish returns ErrRefused.
 	Finish(ctx context.Context) (Staged, error)
 	// Close closes the connection, also after an error.
 	Close() error
@@ -53,8 +53,8 @@ type StageOptions struct {
 type Stager interface {
 	Keeper
 	// Stage creates the standalone table for a period of t, and opens a connection to fill it. It
-	// returns ErrUnsupported if the server would assign values to a column that o.Columns lacks: each
-	// standalone table would count from the start.
+	// returns ErrUnsupported if the server would assign values to a column that o.Columns lacks: for
+	// each standalone table, the server would begin to count anew.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
 }
 

@@ -99,8 +99,8 @@ type Linked interface {
 	// Answered reports whether err is the server's answer to an operation, or was returned before
 	// anything was sent. In both cases the connection is still usable.
 	Answered(err error) bool
-	// Kill ends the connection on the server, and waits until it has ended: otherwise its statement
-	// might still commit later.
+	// Kill ends the connection on the server, and waits until it has ended: otherwise the connection's
+	// statement might still commit later.
 	Kill(ctx context.Context)
 	Close() error
 }

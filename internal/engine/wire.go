@@ -12,8 +12,8 @@ type Wired interface {
 type Wire struct {
 	// Network and Address are as in package net: "tcp" and HOST:PORT, or "unix" and a path.
 	Network, Address string
-	// TLS configures encrypted connections to the server; nil if the target forbids TLS. It has the
-	// server's certificate verified if the target asks for that.
+	// TLS configures encrypted connections to the server; nil if the target forbids TLS. The
+	// client verifies the server's certificate if the target asks for that.
 	TLS *tls.Config
 	// Encrypted reports that the target asks for TLS for every connection.
 	Encrypted bool

@@ -113,10 +113,10 @@ type SumWords interface {
 	// ReplaceView returns statements that create a view or change its query, if possible atomically.
 	ReplaceView(name, query string) []string
 	// Triggers returns triggers that note each change of t's rows. They are on t or, if the periods
-	// are tables, on these.
+	// are tables of their own, on the periods.
 	Triggers(t *Table, periods []string, n NoteRow) []Trigger
-	// HaveTriggers is a query for existing triggers: their names, which are unique, tables and bodies.
-	// It may return only those of table, unless table is "".
+	// HaveTriggers is a query for the names, tables and bodies of existing triggers; the names are
+	// unique. Unless table is "", the query may return only the triggers of this table.
 	HaveTriggers(table string) string
 }
 

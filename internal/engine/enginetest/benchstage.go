@@ -57,7 +57,7 @@ type BareLoader func(b *testing.B, db engine.DB, table string, columns string, l
 const stageRows = 200_000
 
 // BenchStage fills a standalone table and builds its indexes: once by a Staging, and once by the
-// server's own loader. That loader reads text that is already in memory; no Staging can be faster.
+// server's own loader. That loader reads text that is already in memory, which is the ceiling.
 // b.N counts tables.
 func BenchStage(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoader) {
 	const batch = 10_000

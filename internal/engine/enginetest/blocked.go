@@ -178,8 +178,8 @@ func (s Server) lockTimeout(t *testing.T) {
 	})
 }
 
-// cancelWhileBlocked checks that a Write that waits for a lock ends with its context,
-// and that its statements are executed neither then nor later.
+// cancelWhileBlocked checks that a Write that waits for a lock ends when its context ends, and that
+// its statements are executed neither at that time nor later.
 func (s Server) cancelWhileBlocked(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.Keeper, w engine.Writer) {
 		other := transaction(t, db, insertSecond)
@@ -331,7 +331,8 @@ func (s Server) queryLockTimeout(t *testing.T) {
 }
 
 // WantNotOpened checks the error of opening a target: its text, and its class unless that is nil.
-// If there is a secret, the error must have a hint, and neither may contain the secret.
+// If secret isn't "", the error must have a hint, and neither the error nor the hint may contain
+// the secret.
 func WantNotOpened(t testing.TB, open func(context.Context, engine.Target) (engine.DB, error), target, want string, class error, secret string) {
 	t.Helper()
 	parsed, err := engine.ParseTarget(target)

@@ -78,8 +78,9 @@ type kept struct {
 // kinds are the kinds of column By.
 var kinds = []string{"time", "seconds", "microseconds", "sequence"}
 
-// stoodFor reports whether MariaDB's InnoDB stands for a server. Outside of the nightly run, it
-// stands for MySQL and MyRocks, which get the same statements and take several times as long.
+// stoodFor reports whether tests on MariaDB's InnoDB stand for tests on db's server. Outside of the
+// nightly run, they do so for MySQL and MyRocks, which get the same statements and take several
+// times as long.
 func stoodFor(db engine.DB) bool {
 	return os.Getenv(nightly) == "" && (db.Info().Engine == "mysql" || strings.EqualFold(db.Info().Storage, "rocksdb"))
 }

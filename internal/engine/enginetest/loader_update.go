@@ -70,9 +70,9 @@ func (lo *loading) hasNote(id int64, note string, n any) {
 	}
 }
 
-// updating checks that rows with an existing key are updated, in the columns that are
-// sent, that rows of one key take effect in order, and that inserted, updated and
-// unchanged rows are counted.
+// updating checks three things: rows with an existing key are updated, in the columns that are
+// sent; rows with the same key take effect in order; inserted, updated and unchanged rows are
+// counted.
 func (s loaders) updating(t *testing.T) {
 	lo := s.loading(t)
 	table := lo.updates()

@@ -229,9 +229,9 @@ func (s keepers) errors(t *testing.T) {
 	k.exec(t, db.SQL(), "INSERT INTO longer VALUES (1, ?, ?)", strings.Repeat("x", 1<<20), []byte(strings.Repeat("\x00", 1<<20)))
 }
 
-// Blockers returns the transactions that hold the table. It waits up to 10 s until there are some,
-// or none, as wanted. InnoDB lists transactions from a cache, which lives longer when others read
-// it.
+// Blockers returns the transactions that hold the table. It waits up to 10 s: until there are some
+// if some is true, otherwise until there are none. InnoDB lists transactions from a cache, which
+// lives longer when others read it.
 func Blockers(t testing.TB, k engine.Keeper, table *engine.Table, some bool) []engine.Blocker {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {

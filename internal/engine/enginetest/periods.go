@@ -164,8 +164,8 @@ func (s keepers) replace(t *testing.T) {
 				if !c.keepName {
 					name += "x"
 				}
-				// The second round checks that the first has freed the names. One case is enough for that,
-				// except in the nightly run.
+				// The second round checks that the first round has freed the names. One case is enough for
+				// that, except in the nightly run.
 				rounds := 2
 				if i > 0 && os.Getenv(nightly) == "" {
 					rounds = 1
@@ -272,8 +272,7 @@ func (s keepers) readers(t *testing.T) {
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
 	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
-	// ends the interruption, and reports whether the step has sent so many messages that there was a
-	// message n.
+	// ends the interruption, and reports whether the step came to its message n.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts. Added adds a column before the step.
 	Late, Added bool
@@ -425,7 +424,7 @@ func (s keepers) interrupted(t *testing.T) {
 	}
 }
 
-// run breaks off a step before each of its messages, and checks that trying it again,
+// run breaks off a step before each of its messages, and checks that executing the step again,
 // twice, has the same result as without the interruption.
 func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 	c := breakable[which]
