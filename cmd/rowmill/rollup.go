@@ -110,7 +110,7 @@ func (a *app) rollupRefresh(ctx context.Context, file string, f refreshFlags) (e
 }
 
 // positionOf parses the value of a flag: a time in UTC, or a key if the table is partitioned by
-// one.
+// keys.
 func positionOf(g rolling.Grid, flag, text string) (int64, error) {
 	at, err := g.ParsePosition(text)
 	if err != nil {

@@ -26,7 +26,7 @@ type (
 const examinedTables = 10
 
 // Examine finds what slows down or endangers inserts on a server: in its settings, in its counters
-// over an interval, and in the named tables, or the largest ones if none is named.
+// over an interval, and in tables. If tables is empty, it examines the largest ones.
 func Examine(ctx context.Context, db engine.Doctor, target string, tables []string, interval time.Duration) ([]engine.Finding, error) {
 	var err error
 	if len(tables) == 0 {

@@ -4,7 +4,7 @@
 // of a plain or partitioned table. Its result is the text of a file for `rowmill plan` and `apply`,
 // with a reason for each line. It reads catalogs, statistics and some 2,000 rows, and changes
 // nothing. Worst lists the tables of a database by the number of pages that an insert reads from
-// disk. If a table can't be divided into periods, the error says what to do.
+// disk. If a table can't be divided into periods, the error of Propose says what to do.
 //
 //	p, err := advise.Propose(ctx, db, advise.Options{Table: "events", Now: time.Now})
 //	fmt.Print(p.Text())

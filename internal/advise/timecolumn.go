@@ -152,8 +152,8 @@ func sample(ctx context.Context, db engine.Definer, s *engine.Schema) (out []*sa
 	return out, of, err
 }
 
-// candidates returns the columns by which the table may roll, the likeliest first. For a column
-// whose times can't be used yet, it returns what is missing.
+// candidates returns the columns by which the table may roll, the likeliest first. For each column
+// whose times can't be used yet, unusable says what is missing.
 func candidates(s *engine.Schema, columns []*sampled, now time.Time) (out []Candidate, unusable []string) {
 	for _, c := range columns {
 		if c.sevens > 0 && c.sevens == len(c.values)-c.nulls {

@@ -35,11 +35,11 @@ type Client interface {
 	// Prepare prepares the next operation, of the given number of rows. The time of Prepare is not
 	// part of the operation's time.
 	Prepare(rows int)
-	// Do executes the prepared operation and returns once the database has
-	// acknowledged it. It must return soon after ctx has ended.
+	// Do executes the prepared operation and returns once the database has acknowledged it. Do must
+	// return soon after ctx has ended.
 	Do(ctx context.Context) error
 	// Recover prepares the client to Do the same operation again after an error that is
-	// engine.Retryable. If Recover returns an error that is Retryable or ErrUnreachable, it is
+	// engine.Retryable. If Recover returns an error that is Retryable or ErrUnreachable, Recover is
 	// called again.
 	Recover(ctx context.Context, failed error) error
 	// Close ends the client. If an operation has not been acknowledged by then, it is unknown whether

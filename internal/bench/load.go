@@ -24,8 +24,8 @@ type Load struct {
 // be deleted, an insert for deletes that have fallen behind.
 type Waiter interface {
 	Client
-	// Await returns once the prepared operation may begin, or when ctx ends with the run. The wait
-	// is not counted, except in the response time of an open loop.
+	// Await returns once the prepared operation may begin, or when ctx ends because the run ends. The
+	// wait is not counted in the operation's time, except in the response time of an open loop.
 	Await(ctx context.Context) error
 }
 

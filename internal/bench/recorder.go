@@ -52,8 +52,8 @@ func (l *latencies) record(us int64) {
 	}
 }
 
-// moveTo adds the latencies to a histogram and clears them. It returns how many
-// exceed the range of the histogram.
+// moveTo adds the latencies to a histogram and clears them. It returns how many latencies exceed
+// the range of the histogram.
 func (l *latencies) moveTo(h *hdrhistogram.Histogram) (overflow int64) {
 	overflow, l.overflow = l.overflow, 0
 	for _, us := range l.first {

@@ -54,7 +54,7 @@ const (
 	// the square of the step before, up to searchLeap.
 	searchStep, searchNear, searchLeap = 1.3, 1.08, 2.0
 	// searchTrials is the highest number of trials: a quarter of an hour at 15 seconds each. A search
-	// on an idle machine takes 10 to 20.
+	// on an idle machine takes 10 to 20 trials.
 	searchTrials = 60
 )
 

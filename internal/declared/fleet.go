@@ -48,8 +48,8 @@ type Fleet struct {
 
 // A Member is a table of a fleet, or a file that can't be read.
 type Member struct {
-	// Path is the declaration's file. Node is the node, for a table on several servers. Name and
-	// Target are "" if the file has never been valid.
+	// Path is the declaration's file. Node is the name of the node if the table is on several servers.
+	// Name and Target are "" if the file has never been valid.
 	Path, Node, Name, Target string
 
 	file  *File
@@ -422,8 +422,8 @@ func Files(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// list adds the declarations of a path, each with a stamp. The stamp changes when the file is
-// written or replaced.
+// list adds the declarations of a path to into, each with a stamp. The stamp changes when the file
+// is written or replaced.
 func list(path string, into map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {

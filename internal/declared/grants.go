@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// loading has the privileges that a load needs on rowmill's own tables, e.g. INSERT on
-// rowmill_touched.
+// loading has the privileges that a load needs on rowmill's own tables, and for each list of
+// privileges the tables without the prefix rowmill_: INSERT is needed on rowmill_touched.
 var loading = map[string]string{
 	"SELECT":                         "tables rollups states journal",
 	"SELECT, INSERT, UPDATE, DELETE": "sources cuts publications ledger",

@@ -42,8 +42,8 @@ func (f *File) openLocked(ctx context.Context, applied bool) (*Table, error) {
 	return t, nil
 }
 
-// OpenApplied opens a table according to the declaration that was applied. A file that
-// differs from it is refused.
+// OpenApplied opens a table according to the declaration that was applied. It refuses a file that
+// differs from this declaration.
 func (f *File) OpenApplied(ctx context.Context) (*Table, error) {
 	t, err := f.openLocked(ctx, true)
 	if err != nil {

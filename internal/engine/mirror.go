@@ -174,7 +174,7 @@ type CutOver struct {
 	Point func(name string) error
 }
 
-// Finish does the cut-over in a transaction that holds the locks. names has the statements that
+// Finish does the cut-over in a transaction that holds the locks. names are the statements that
 // rename the tables.
 func (c CutOver) Finish(ctx context.Context, tx *sql.Tx, names []string) error {
 	if err := c.Point("swap: locked"); err != nil {

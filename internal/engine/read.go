@@ -306,8 +306,8 @@ type RemoteReader interface {
 	// RemoteTables lists the presented tables, and the views that may read one.
 	RemoteTables(ctx context.Context, s *Session) ([]RemoteTable, error)
 	// RowsFrom returns an operand of FROM, without an alias, for columns of some partitions of a
-	// presented table, or of all partitions if parts is empty. The other servers evaluate only where,
-	// which is "" or compares columns with integers and times.
+	// presented table, or of all partitions if parts is empty. The only condition that the other
+	// servers evaluate is where, which is "" or compares columns with integers and times.
 	RowsFrom(t *TableParts, parts, columns []string, where string) string
 	// Pushed reports whether the server passes the whole query on to one other server.
 	Pushed(ctx context.Context, s *Session, query string) (bool, error)
@@ -414,8 +414,8 @@ const (
 	AggregateFunction
 	// WindowFunction needs OVER.
 	WindowFunction
-	// ClockFunction returns the time at which the transaction or the statement began, and
-	// Reader.Freeze doesn't stop it: see Reader.ClockValue.
+	// ClockFunction returns the time at which the transaction or the statement began. Reader.Freeze
+	// doesn't stop this clock: see Reader.ClockValue.
 	ClockFunction
 )
 

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// A Session is one connection of its own for statements, typed rows, and a transaction. Its
-// settings are those of connections that insert (strict, UTC); SetState changes them for this
+// A Session is one connection of its own for statements, typed rows, and a transaction. It begins
+// with the settings of connections that insert (strict, UTC); SetState changes the settings of this
 // session only. While a method runs, only ID may be called.
 //
 // Call Rollback after any error: some servers leave the transaction open. If ctx ends during a

@@ -15,7 +15,7 @@ type TempTable struct {
 	Columns  []ResultColumn
 	Literals []Literal
 	// Insert inserts rows that Append has made. It returns an error if the server has changed a value,
-	// or warns of one.
+	// or warns about a value.
 	Insert func(ctx context.Context, rows []byte) error
 }
 

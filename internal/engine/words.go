@@ -41,8 +41,9 @@ type Words interface {
 	// Text and Blob are types of any length, Text for any characters.
 	Text() string
 	Blob() string
-	// OwnTable ends CREATE TABLE for rowmill's own tables: changes of these tables commit together
-	// with changes of other tables, and names in them are compared as the server compares table names.
+	// OwnTable is the end of a CREATE TABLE for rowmill's own tables: changes of these tables commit
+	// together with changes of other tables, and names in them are compared as the server compares
+	// table names.
 	OwnTable() string
 }
 

@@ -139,7 +139,7 @@ func (a comparisons) compare(ctx context.Context, f compareFlags, paths []string
 }
 
 // If regression isn't "", judge returns an error with this text. Otherwise judge returns err. If
-// err says that there is no answer, it gets the exit code for an unknown result.
+// err says that there is no answer, err gets the exit code for an unknown result.
 func judge(regression string, err error) error {
 	if regression != "" {
 		return engine.Classed(cli.ErrRegression, errors.New(regression))

@@ -60,8 +60,8 @@ func (l *lines) End(result.Summary) {}
 
 func (l *lines) Note(text string) { l.print(text) }
 
-// runLines returns the progress for an experiment of many short runs: one line when a run has
-// ended.
+// runLines returns the progress for an experiment of many short runs: it prints one line when a run
+// has ended.
 func (a benchmarks) runLines(line func(result.Summary) string) func(context.Context) progress {
 	return func(context.Context) progress { return &runLines{lines{w: a.Stderr}, line} }
 }

@@ -78,7 +78,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 }
 
 // minuteLines returns a progress for runs of many hours. Without a terminal for a live view, it
-// prints a line for each minute: a line for each interval would be thousands.
+// prints a line for each minute: with a line for each interval, there would be thousands.
 func (a benchmarks) minuteLines(ctx context.Context) progress {
 	show := a.newProgress(ctx)
 	if _, ok := show.(*lines); ok {

@@ -150,7 +150,7 @@ func (lo *loading) entries(keys ...string) *engine.Batch {
 	return b
 }
 
-// texts returns a table with text columns of these names, and a batch with these
+// texts returns a table whose columns have these names and a text type, and a batch with these
 // rows.
 func texts(table string, columns []string, rows ...[]string) (*engine.Table, *engine.Batch) {
 	t := &engine.Table{Name: table}

@@ -26,7 +26,7 @@ func (lo *loading) compared(t *engine.Table, b *engine.Batch) map[int]engine.Com
 }
 
 // compare checks that Compare finds rows by their keys, including the transaction's own rows, and
-// the first column whose value differs.
+// reports the first column whose value differs.
 func (s loaders) compare(t *testing.T) {
 	lo := s.loading(t)
 	table := *lo.rolls

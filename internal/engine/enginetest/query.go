@@ -179,8 +179,8 @@ func searches() []search {
 	}
 }
 
-// find checks the number of rows for each condition, repeatedly on one querier and
-// with other values.
+// find checks how many rows Find returns for each condition, several times on one querier, with
+// different values.
 func (s suite) find(t *testing.T) {
 	s.eachSales(t, true, func(t *testing.T, db engine.DB, table *engine.Table, _ engine.CreateTable) {
 		q, all := querier(t, db), searches()

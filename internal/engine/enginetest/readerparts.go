@@ -81,8 +81,8 @@ func (c partsCase) fill(t testing.TB, w *engine.Session, name string) {
 	run(t, w, -1, "INSERT INTO "+name+" WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 29) SELECT "+c.rows+" FROM n")
 }
 
-// keyless lets a session create tables without a primary key, and reports whether it can: a server
-// with hostile settings may refuse such tables.
+// keyless lets a session create tables without a primary key, and reports whether the session can:
+// a server with hostile settings may refuse such tables.
 func keyless(t testing.TB, db reader, w *engine.Session) bool {
 	t.Helper()
 	switch db.Info().Engine {
