@@ -16,9 +16,9 @@ import (
 	sqlite3lib "modernc.org/sqlite/lib"
 )
 
-// A native is SQLite's own pointer to a connection, with arguments of SQLite's functions. During a
-// call, SQLite may use addresses of Go memory, because objects on the heap don't move. text and out
-// are on the heap because a native is.
+// A native has SQLite's own pointer to a connection, and memory for the arguments of SQLite's
+// functions: text and out. SQLite may use the addresses of text and out during a call, because
+// objects on Go's heap don't move, and a native is on the heap.
 type native struct {
 	db  uintptr
 	tls *libc.TLS // separate from the driver's, which is closed with the connection
@@ -105,8 +105,8 @@ func handleOf(conn *connection) (handle, error) { return handle{conn.native}, ni
 // A pointer is an address that SQLite has returned.
 type pointer = uintptr
 
-// bind binds the next values of bound, which begin at offset i, and returns the
-// offset after them. at is the address of bound.
+// bind sets the next parameters of s to values that are encoded in bound from offset i on. It
+// returns the offset after them. at is the address of bound.
 func (s stmt) bind(bound []byte, at uintptr, i, values int) (int, int32) {
 	t := s.db.tls
 	for v := int32(1); v <= int32(values); v++ {
@@ -207,9 +207,9 @@ func (s stmt) columns() (names, types []string) {
 }
 
 // texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the
-// number of bytes, or the negated size of a row that is larger than buf. *state is the statement's
-// state before and after the call: whether a row is pending, because it didn't fit, or an error
-// code, such as codeDone.
+// number of bytes written, or the negated size of the first row if that is larger than buf. *state
+// is kept between calls: codeRow if the current row is still to be written, because it didn't fit;
+// after the last row codeDone, or the code of an error.
 func (s stmt) texts(buf []byte, state *int32) int {
 	t, used := s.db.tls, 0
 	columns := sqlite3lib.Xsqlite3_column_count(t, s.p)

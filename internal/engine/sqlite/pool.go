@@ -77,9 +77,9 @@ func (db *database) openPool() {
 	db.reads = sql.OpenDB(connector{db})
 }
 
-// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, so
-// operations that run in turn share a connection. Unused connections are closed after a second, and
-// their memory is returned.
+// Bound implements engine.Bounded. Each connection has the schema of all tables in memory, so a
+// bound DB has at most boundSize connections for reading and writing. Connections that are unused
+// for a second are closed, and their memory is returned to the system.
 func (db *database) Bound() {
 	db.turn <- struct{}{}
 	db.bound = true
@@ -103,8 +103,8 @@ func (c *pooled) Close() error {
 	return err
 }
 
-// trimming is true while a timer runs. After trimPause, when most unused connections are closed,
-// the timer returns their memory to the system.
+// trimming is true while a timer runs, which the first closed connection starts. After trimPause,
+// when most unused connections are closed, the timer returns their memory to the system.
 var trimming atomic.Bool
 
 const trimPause = 3 * time.Second
@@ -203,17 +203,17 @@ func appendRow(dst []byte, values []any) []byte {
 
 var _ engine.Keeper = (*DB)(nil)
 
-// SQLite has no queue for its lock: other processes try again after at most 100 ms. So a gap of
-// more than 100 ms follows each long transaction. Loaders leave a gap after they have held the lock
-// for longLoad in total, which costs them a tenth of the time.
+// SQLite has no queue for its lock: a process that waits for the lock tries again after at most 100
+// ms. So rowmill leaves the lock free for a gap of more than 100 ms after each long transaction.
+// Loaders leave a gap after they have held the lock for longLoad in total, a tenth of their time.
 const (
 	longTransaction = 20 * time.Millisecond
 	longLoad        = time.Second
 	gap             = 120 * time.Millisecond
 )
 
-// A pace enforces the pause between long transactions of this process, or between transactions of
-// loaders. Writers of batches don't pause: the pauses are for their benefit.
+// A pace enforces the gaps after long transactions of this process, or between the transactions of
+// loaders. Writers of batches never wait for a gap: the gaps give them a chance to take the lock.
 type pace struct {
 	mu   sync.Mutex
 	next time.Time
@@ -265,8 +265,8 @@ func (p *pace) wait(ctx context.Context) error {
 	}
 }
 
-// A pooled connection belongs to the pool that SQL returns. Its transactions take
-// turns within this process, with the pauses of pace.
+// A pooled connection belongs to the pool that SQL returns. In this process, only one pooled
+// connection at a time has a write transaction, and begins it after the gap that pace enforces.
 type pooled struct {
 	*connection
 	db *database
@@ -338,8 +338,8 @@ type pooledTx struct {
 	once  sync.Once
 }
 
-// Commit implements driver.Tx. A failed COMMIT leaves the transaction open.
-// database/sql doesn't roll it back; the driver does.
+// Commit implements driver.Tx. A failed COMMIT leaves the transaction open. The driver rolls it
+// back; database/sql doesn't.
 func (t *pooledTx) Commit() error   { defer t.end(); return t.Tx.Commit() }
 func (t *pooledTx) Rollback() error { defer t.end(); return t.Tx.Rollback() }
 

@@ -156,8 +156,8 @@ func appendValue(dst []byte, t engine.Type, v engine.Value) []byte {
 	return binary.NativeEndian.AppendUint64(append(dst, 'i'), uint64(v.Int))
 }
 
-// Delete implements engine.Querier. The rows of a rolling table are deleted from
-// all their periods in one transaction.
+// Delete implements engine.Querier. In a rolling table, it deletes the rows of all periods in one
+// transaction.
 func (q *querier) Delete(ctx context.Context, d *engine.Delete, from, to int64) (int64, error) {
 	if q.conn == nil {
 		return 0, errClosed

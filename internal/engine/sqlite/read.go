@@ -18,7 +18,7 @@ type reader struct {
 	facts schemaFacts
 }
 
-// ReadSession implements engine.Reader. A client's State is empty, because no pragma that clients
+// ReadSession implements engine.Reader. A client's State is empty: none of the pragmas that clients
 // rely on changes an answer.
 func (db *reader) ReadSession(ctx context.Context, st engine.State) (*engine.Session, error) {
 	words := sessionWords()
@@ -40,8 +40,8 @@ func (db *reader) Cores() int { return runtime.NumCPU() }
 // textBuffer is the size of the buffer for rows.
 const textBuffer = 64 << 10
 
-// textResult is engine.SessionWords.Text. The texts are those of SQLite's own conversion, as its
-// shell prints them; a blob is its bytes.
+// textResult is engine.SessionWords.Text. It returns values as the texts to which SQLite itself
+// converts them, and which SQLite's shell prints. The text of a blob is the blob's bytes.
 func textResult(ctx context.Context, conn any, query string, head func([]engine.ResultColumn) error, row func([][]byte) error) (end engine.TextEnd, err error) {
 	end.Warnings = -1
 	h, err := handleOf(conn.(*pooled).connection)
@@ -147,8 +147,8 @@ func describe(_ context.Context, conn any, query string) ([]engine.ResultColumn,
 	return columnsOf(names, types), nil
 }
 
-// columnsOf describes columns by their declared types. Each value has a type of its own, which its
-// text doesn't tell.
+// columnsOf describes the columns of a result by their declared types. In SQLite each value also
+// has a type of its own, which can't be told from the value's text.
 func columnsOf(names, types []string) []engine.ResultColumn {
 	cols := make([]engine.ResultColumn, len(names))
 	for i, name := range names {
@@ -172,10 +172,10 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 // connection has written meanwhile.
 const snapshotTries = 20
 
-// OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read.
-// Another connection tells whether anything was committed while the sessions began. If there was a
-// commit in each try, they begin under a lock on the file, if permitted. Tables need no locks: the
-// snapshot has their definitions.
+// OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read. All
+// sessions see the same if nothing was committed while they began; a further connection checks
+// that. If something was committed in each try, and lock is set, the sessions begin under a lock on
+// the file. Tables need no locks: the snapshot has their definitions.
 func (db *reader) OneSnapshot(ctx context.Context, sessions []*engine.Session, _ []string, lock bool) (proof string, err error) {
 	rollback := func() error {
 		var errs []error

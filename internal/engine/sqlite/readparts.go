@@ -143,8 +143,8 @@ func columnsText(create string) string {
 var viewHead = regexp.MustCompile(`^(?i:CREATE VIEW) ("(?:[^"]|"")+"|\w+) (?i:AS)( /\*[^*]*\*/)?$`)
 
 // journalRefusal returns why several sessions can't read a file's tables; "" if they can. Without a
-// write-ahead log, a writer that commits waits for all readers, and new readers wait for the
-// writer: the sessions of one query would wait for each other.
+// write-ahead log, a writer that commits waits for all readers, and new readers wait for that
+// writer: one session of a query could wait for another session of the query.
 func journalRefusal(ctx context.Context, s *engine.Session) (why string, err error) {
 	err = s.Text(ctx, "PRAGMA journal_mode", nil, func(v [][]byte) error {
 		if mode := string(v[0]); mode != "wal" {

@@ -15,9 +15,10 @@ var strictClasses = map[string]engine.ResultClass{
 	"INT": engine.ClassInt, "INTEGER": engine.ClassInt, "REAL": engine.ClassFloat, "TEXT": engine.ClassBytes, "BLOB": engine.ClassBytes,
 }
 
-// compound matches a query of several parts, such as SELECT ... UNION SELECT ... or VALUES: only
-// the first part declares the columns' types. collated matches collations, and values of JSON,
-// which mean more to functions than their texts.
+// compound matches a query of several parts, such as SELECT ... UNION SELECT ... or VALUES. The
+// types of its columns are declared by the first part only. collated matches a query with
+// collations, or with JSON: the same text means one thing to a function if it is JSON, and another
+// if it isn't.
 var (
 	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
 	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)
@@ -29,8 +30,9 @@ type rootTable struct {
 	strict bool
 }
 
-// A schemaFacts is what was found out about one version of the file's schema. Preparing a query
-// over the view of 100 periods takes milliseconds, and a query is described several times.
+// A schemaFacts keeps what was found out about one version of the file's schema. Otherwise rowmill
+// would find it out several times per query, and to prepare a query over a view of 100 periods
+// takes milliseconds.
 type schemaFacts struct {
 	mu      sync.Mutex
 	version string
@@ -114,8 +116,9 @@ func (f *schemaFacts) rootTables(ctx context.Context, s *engine.Session, version
 }
 
 // typed returns two properties of a query. plain: neither the query nor the tables that it reads
-// have a collation, so that values of its columns are equal only if a temporary table compares them
-// as equal. strict: all these tables are STRICT, so that values have the declared types.
+// have a collation. Then two values of a column are equal in the query exactly if a temporary table
+// with these values compares them as equal. strict: plain, and all tables that the query reads are
+// STRICT, so that values have the declared types.
 func (db *reader) typed(ctx context.Context, s *engine.Session, version, query string) (plain, strict bool, err error) {
 	if compound.MatchString(query) || collated.MatchString(query) {
 		return false, false, nil
@@ -142,8 +145,9 @@ func (db *reader) typed(ctx context.Context, s *engine.Session, version, query s
 	return plain, plain && strict, err
 }
 
-// DescribeQuery implements engine.Reader. Where there is no collation, a temporary table can hold
-// the values of any column in the form that Carry gives them.
+// DescribeQuery implements engine.Reader. If the query and its tables have no collation, it sets
+// the Class of a column, because a temporary table can then hold the values in the form that Carry
+// gives them.
 func (db *reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	version, temporary, err := schemaVersion(ctx, s)
 	if err != nil {

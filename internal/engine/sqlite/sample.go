@@ -16,9 +16,9 @@ const (
 	usualRowBytes = 40
 )
 
-// SampleTable implements engine.TableSampler by ranges of row numbers, or of the primary key if the
-// table has no row numbers. It learns the table's size from the inner pages of its b-tree, which
-// hold no rows, and reads the statistics that ANALYZE has stored.
+// SampleTable implements engine.TableSampler. It samples ranges of row numbers, or ranges of the
+// primary key if the table has no row numbers. It learns the table's size from the inner pages of
+// the table's b-tree, which hold no rows, and reads the statistics that ANALYZE has stored.
 func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []string, o engine.Sampling, fn func(block int, row []sql.NullString)) (*engine.TableSample, error) {
 	if s.View {
 		return nil, engine.Hinted(engine.Classed(engine.ErrUnsupported, fmt.Errorf("it is a view")), "the table of one period")

@@ -14,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Sizes implements engine.Catalog. SQLite keeps no sizes, and not every build has its
-// dbstat table. So it counts the pages of each b-tree in the file, reading only interior
-// pages ("Database File Format", section 1.6, at sqlite.org).
+// Sizes implements engine.Catalog. SQLite keeps no sizes, and not every build has the table dbstat.
+// So Sizes counts the pages of each b-tree in the file, reading only interior pages ("Database File
+// Format", section 1.6, at sqlite.org).
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (s engine.Sizes, err error) {
 	if err := db.lock(ctx); err != nil {
 		return s, err
@@ -146,7 +146,8 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 }
 
 // children returns the child pages of an interior page, or none for a leaf. A page beyond the
-// file's end is only in the write-ahead log, because others write meanwhile, and counts as a leaf.
+// file's end counts as a leaf: another process has just added it, and it is only in the write-ahead
+// log.
 func (t *treeFile) children(page int64) ([]int64, error) {
 	_, err := t.file.ReadAt(t.buf, (page-1)*t.size)
 	if errors.Is(err, io.EOF) {
@@ -182,9 +183,9 @@ func (t *treeFile) children(page int64) ([]int64, error) {
 // few percent if the rows have similar lengths.
 const sampleLeaves = 32
 
-// PeriodSizes implements engine.Keeper. It estimates rows from a sample of the leaves of each
-// table, which takes a few reads. If a reader keeps the latest writes from reaching the file, it
-// counts the rows instead.
+// PeriodSizes implements engine.Keeper. It reads a few leaves of each table, and estimates the rows
+// from them. If it can't copy the latest writes to the file, because of a reader, it counts all
+// rows instead.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	parts, err := db.Catalog().Partitions(ctx, t)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A staging fills a table on the write connection. Each batch is a transaction, so that other
-// writers take turns with it. One transaction for all batches would exclude every other writer
-// meanwhile.
+// A staging fills a table on the write connection. Each batch is a transaction of its own, so that
+// other writers can write between two batches.
 type staging struct {
 	db   *database
 	t    *engine.Table
@@ -39,8 +38,9 @@ func (db *database) Stage(ctx context.Context, t *engine.Table, o engine.StageOp
 	})
 }
 
-// statements returns the statements that create the table, and its unique indexes if rows may be
-// skipped. If table is false, it returns those that create the other indexes later.
+// statements returns the statements that create the table, with its unique indexes if rows may be
+// skipped. If table is false, it returns the statements for the other indexes, which are created
+// later.
 func (s *staging) statements(table bool) (out []string) {
 	for i, q := range s.db.Words().CreateTemplate(s.t, s.o.Name, s.o.Storage) {
 		early := i == 0 || s.o.Skip && strings.HasPrefix(strings.ToUpper(q), "CREATE UNIQUE")
@@ -51,8 +51,9 @@ func (s *staging) statements(table bool) (out []string) {
 	return out
 }
 
-// create executes statements as one transaction, which the end of ctx interrupts. It calls render
-// while no other writer of this process can take the name of an index.
+// create executes the statements that render returns, as one transaction, which the end of ctx
+// interrupts. It calls render when it has the DB's lock, so that no other writer of this process
+// can take the name of an index that render has chosen.
 func (s *staging) create(ctx context.Context, render func() []string) error {
 	if err := s.db.lock(ctx); err != nil {
 		return err

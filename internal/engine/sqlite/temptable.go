@@ -15,9 +15,9 @@ import (
 
 func (db *reader) MergeState(st engine.State) engine.State { return st }
 
-// Carry implements engine.Reader. In SQLite, each value has a type of its own. A value's usual text
-// doesn't tell the type, and the text of a binary fraction lacks digits. The text that Carry
-// returns begins with a letter for the type.
+// Carry implements engine.Reader. In SQLite, each value has a type of its own. The value's usual
+// text doesn't tell this type, and has too few digits of a binary fraction. So Carry's expression
+// returns a text that begins with a letter for the type.
 func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 	if c.Class == engine.ClassInt || c.Class == engine.ClassBytes {
 		return ""
@@ -26,8 +26,8 @@ func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 }
 
 // carried implements the SQL function rowmill_carry for binary fractions and blobs. It returns
-// bytes, because drivers may cut texts at a zero byte. Drivers pass both NULL and an empty blob as
-// a nil slice, so that Carry handles NULL.
+// bytes, because drivers may cut texts at a zero byte. It isn't called for NULL: drivers pass NULL
+// as a nil slice, like an empty blob.
 func carried(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -58,9 +58,10 @@ func uncarried(letter byte, text []byte) (any, error) {
 // declaredType matches types of columns that can be declared again as they are.
 var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\([0-9]+(, ?[0-9]+)?\))?$`)
 
-// TempTable implements engine.Reader. If a column of the query is a column of a table, it gets the
-// same declared type, and so the affinity by which SQLite compares values. If it is an expression,
-// it gets no type. Values are bound.
+// TempTable implements engine.Reader. If the query's column is a column of a table, the temporary
+// table's column has the same declared type, and so the affinity by which SQLite compares values.
+// If the query's column is an expression, the temporary table's column has no type. Values are
+// bound.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	fail := func(err error) (*engine.TempTable, error) {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)
@@ -137,8 +138,9 @@ func boundLiteral(c engine.ResultColumn) engine.Literal {
 // mostBound is the number of values of one INSERT, below SQLite's lowest limit in use.
 const mostBound = 900
 
-// insertBound inserts rows that TempTable.Append has encoded: before each value, which is NULL or a
-// boundLiteral, there is one byte, and after each row there are two.
+// insertBound inserts rows that TempTable.Append has encoded. Before each value there is a
+// separator of one byte, and after each row two bytes. A value is NULL, or as boundLiteral appends
+// it.
 func insertBound(ctx context.Context, s *engine.Session, table string, columns int, rows []byte) error {
 	var args []any
 	flush := func() error {

@@ -7,10 +7,10 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// typeOf returns the type that a declared type stands for. SQLite itself applies only the kind of
-// the type, by its affinity rules ("Datatypes In SQLite", section 3.1, at sqlite.org). typeOf also
-// knows the usual names of time types. Writers must refuse values that the rest of the type, such
-// as a length, excludes: see Capabilities.Untyped.
+// typeOf parses a declared type. SQLite itself takes only the kind from it, by the rules of
+// affinity ("Datatypes In SQLite", section 3.1, at sqlite.org). typeOf also knows the usual names
+// of time types. SQLite doesn't enforce the rest of the type, such as a length, so writers must:
+// see Capabilities.Untyped.
 func typeOf(native string) value.Type {
 	n := value.ParseName(native)
 	t := value.Type{Kind: affinity(native), Array: n.Array}
@@ -43,8 +43,8 @@ func typeOf(native string) value.Type {
 	return t
 }
 
-// intBits are the widths of integer types on servers that enforce them. INT and INTEGER have 64
-// bits, as in SQLite.
+// intBits has the widths of integer types, as servers that enforce a width define them. INT and
+// INTEGER have 64 bits, as in SQLite.
 var intBits = map[string]int{"tinyint": 8, "smallint": 16, "int2": 16, "mediumint": 24, "int4": 32, "bigint": 64, "int8": 64, "int": 64, "integer": 64}
 
 var logical = map[string]value.Logical{

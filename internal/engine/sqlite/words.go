@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// words implements engine.Words. Only AsText and RowHash use functions that other clients lack:
-// only the connections of DB.SQL have them.
+// words implements engine.Words. AsText and RowHash use functions that only the connections of
+// DB.SQL have; all other words work for any client.
 type words struct {
 	dialect
 	// taken reports whether an index with that name exists; nil: none does.
@@ -19,8 +19,8 @@ type words struct {
 
 func (db *database) Words() engine.Words { return words{dialect{pragmas: db.pragmas}, db.hasIndex} }
 
-// epochOf returns how many units of a position one unit of t's integer column By has, such as
-// 1000000 for seconds; 0 if By is a time as text.
+// epochOf returns how many units of a position make up one unit of t's integer column By: 1000000
+// if By counts seconds, because positions are microseconds. It returns 0 if By is a time as text.
 func epochOf(t *engine.Table) int64 {
 	switch {
 	case t.Grid.Valid() && t.Grid.Axis() == rolling.Sequence:
@@ -68,8 +68,8 @@ func (words) Literal(t *engine.Table, pos int64) string {
 	return at.Format("'2006-01-02 15:04:05.000000'")
 }
 
-// Position implements engine.Words. The fraction is added separately, because
-// strftime rounds to milliseconds.
+// Position implements engine.Words. It adds the fraction of a second separately, because strftime
+// rounds to milliseconds.
 func (words) Position(t *engine.Table, expr string) string {
 	switch unit := epochOf(t); unit {
 	case 0:
@@ -123,8 +123,8 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 
 func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(cols) }
 
-// CreateTemplate implements engine.Words. When a template is renamed to become a period, its
-// indexes keep their names, so the next template's indexes need other names.
+// CreateTemplate implements engine.Words. If the name of an index is taken, it appends a number to
+// the name: a template that was renamed to become a period has kept the names of its indexes.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
 		// The columns and keys are unknown. This statement fails with a message.
@@ -202,8 +202,9 @@ func (w words) ReplaceView(name, query string) []string {
 	return []string{"DROP VIEW IF EXISTS " + w.Quote(name), "CREATE VIEW " + w.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. Only one transaction writes at a time, so a
-// row that isn't late when it is written isn't late at commit, either.
+// Triggers implements engine.SumWords. The triggers note only rows below the watermark (late rows).
+// Only one transaction writes at a time, so a row that isn't late when it is written isn't late
+// when its transaction commits, either.
 func (w words) Triggers(t *engine.Table, periods []string, n engine.NoteRow) []engine.Trigger {
 	if !t.Rolling() {
 		periods = []string{t.Name}
@@ -248,9 +249,9 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
 
-// Unrestorable implements engine.UntypedWords. Any value may have any storage class. If its text is
-// inserted, the column's affinity restores the class, except for bytes in a column of another type,
-// and in columns without an affinity.
+// Unrestorable implements engine.UntypedWords. A value of any storage class may be in any column.
+// If the value's text is inserted, the column's affinity restores the class, except for bytes in a
+// column of another type, and in columns without an affinity.
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {
