@@ -17,8 +17,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A CellsSpec has the options of Mixed and Points: each operation is measured with each number of
-// clients, in turn on each target, or with each setting.
+// A CellsSpec has the options of Mixed and Points. They measure each operation with each number of
+// clients, in turn on each target or, if settings are given, with each setting.
 type CellsSpec struct {
 	Ops     []string `json:"ops" toml:"ops"`
 	Clients []int    `json:"clients" toml:"clients"`
@@ -86,8 +86,8 @@ func (s *Spec) turns() []turn {
 	return out
 }
 
-// readers returns how many clients of a turn select. In a mixed operation, at least one client
-// selects and at least one inserts.
+// readers returns the number of clients that select during a turn. In a mixed operation, at least
+// one client selects and at least one inserts.
 func (s *Spec) readers(t turn) int {
 	switch t.op {
 	case workload.OpInsert:
@@ -117,8 +117,8 @@ func (s *Spec) cellLoad(m *workload.Mixed, t turn, number int) (bench.Workload, 
 	return w, cfg, err
 }
 
-// A cellsRun measures the cells of a Spec. They alternate between the contenders, so that a change
-// on the machine affects all contenders.
+// A cellsRun measures the cells of a Spec. Contenders are measured alternately, so that a change of
+// the machine affects all of them.
 type cellsRun struct {
 	*Env
 	spec       *Spec
@@ -322,8 +322,9 @@ func (r *cellsRun) measure(ctx context.Context, c cell) (_ *result.Record, err e
 	return m.rec, err
 }
 
-// place returns the place of an item among all, and the time left if that is known: "3/12, about
-// 40s left". The time since began is what done items have taken.
+// place returns the place of an item among all items, and the time left if it is known: "3/12,
+// about 40s left". The time left is estimated from the time since began, in which done items were
+// completed.
 func place(number, total, done int, began time.Time) string {
 	text := fmt.Sprintf("%d/%d", number, total)
 	if done > 0 {

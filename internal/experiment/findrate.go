@@ -17,8 +17,9 @@ import (
 const (
 	// DefaultP99 is the response time that a search for a rate keeps to.
 	DefaultP99 = 20 * time.Millisecond
-	// DefaultTrial judges a thousand operations, enough for a 99th percentile, if the rate is at least
-	// 84 a second. It includes a few of the seconds in which a server writes back deferred changes.
+	// DefaultTrial is how long a trial takes. If the rate is at least 84 operations a second, the
+	// trial judges a thousand of them, enough for a 99th percentile. It also includes a few of the
+	// seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
 	// SearchBatch and SearchWriters are the defaults of a search. A response time is meant for a
 	// user's transaction, which is small. There must be more writers than operations in progress, or
@@ -31,8 +32,8 @@ const (
 	// rampShare is the initial part of a trial that is not judged: connections are opened,
 	// statements are prepared, and the server adjusts from one rate to another.
 	rampShare = 0.2
-	// guess times the closed loop's last rate is the first rate to try: at its full throughput, a
-	// database responds late.
+	// The first rate to try is guess times the rate at the end of filling the table. The table is
+	// filled at full throughput, at which a database responds late.
 	guess = 0.7
 	// If the table has up to wideRows rows before the trials, its keys have 32 bits: as many rows
 	// again fit. With more rows, the keys have 64 bits.
@@ -107,8 +108,8 @@ func (s *rateSearch) fillAndSearch(ctx context.Context) error {
 	return s.goOn(ctx)
 }
 
-// fillBatch returns the rows per batch of filling the table at full speed: the larger
-// of the preset's and the trials' batches.
+// fillBatch returns the rows per batch while the table is filled at full speed: the larger of the
+// preset's batch and the trials' batch.
 func (s *rateSearch) fillBatch() (int, error) {
 	o := s.fill.trial.Spec.insertOptions(s.fill.trial.layout())
 	batch := o.Batch

@@ -78,8 +78,8 @@ func enoughFiles(clients int) error {
 		"ulimit -Hn %d as root, or fewer --clients", clients+spareFiles)
 }
 
-// hotRow measures the ways in turn with each number of clients. Each run has a server of its own,
-// whose settings depend on the way.
+// hotRow measures each way of updating a hot row with each number of clients. Each run has a server
+// of its own, whose settings depend on the way.
 func (e *Env) hotRow(ctx context.Context, s *Spec) ([]result.Record, error) {
 	var all []hotTrial
 	for round := range s.Repeat {
@@ -103,7 +103,7 @@ type hotTrial struct {
 	Trial
 }
 
-// ceilingRuns is how many runs of one client measure the time for which it holds the counter's
+// ceilingRuns is how often a single client locks the counter, to measure how long it holds the
 // lock.
 const ceilingRuns = 200
 
@@ -190,8 +190,8 @@ func (m *measurement) proveReplicas(ctx context.Context, w *oltp.HotRow) error {
 	return nil
 }
 
-// ceiling measures for how long a single client holds the counter's lock. Its tables are replaced
-// afterwards.
+// ceiling measures for how long a single client holds the counter's lock. It creates tables, which
+// the run itself replaces.
 func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	if !m.db.Capabilities().Stores || head.Way == oltp.HotAppend { // append locks no common row
 		return nil
@@ -216,8 +216,8 @@ func (m *measurement) ceiling(ctx context.Context, head *result.HotRow) error {
 	return nil
 }
 
-// hotEvents creates the rolling table of way append with its roll-up. The returned function roll
-// refreshes the roll-up.
+// hotEvents creates the rolling table of the way "append", and the table's roll-up. The returned
+// function roll refreshes the roll-up.
 func (m *measurement) hotEvents(ctx context.Context, t *engine.Table) (schema []string, roll func(context.Context, time.Time) error, err error) {
 	bare := *t
 	bare.Indexes = nil // not all servers create them with the table

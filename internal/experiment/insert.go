@@ -79,8 +79,8 @@ func (m *measurement) run(ctx context.Context, measure func() error) ([]result.R
 	return recorded(m.rec, err)
 }
 
-// on opens the trial's target, prepares the tables, and measures there. measure gets the statements
-// that created the tables.
+// on opens the trial's target, prepares the tables, and calls measure with the statements that
+// created the tables.
 func (r *insertRun) on(ctx context.Context, measure func(schema []string) error) ([]result.Record, error) {
 	return r.run(ctx, func() error {
 		prepare := r.setup
@@ -340,8 +340,8 @@ func (e *Env) noteRows(text func(n int64) string) func(n int64) {
 	}
 }
 
-// while runs a function that reports no progress. From time to time it reports the activity and its
-// duration so far: "dropping database rowmill_tables: 15 s so far".
+// while runs a function that reports no progress. From time to time it reports what is being done,
+// and for how long: "dropping database rowmill_tables: 15 s so far".
 func (e *Env) while(what string, run func() error) error {
 	began, ended := time.Now(), make(chan struct{})
 	var all sync.WaitGroup
@@ -371,8 +371,8 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 }
 
 // takeOver continues with the tables of a recorded run. most is the maximum number of rows of the
-// load, 0 if unlimited. of is text that the progress shows after the number of rows read: "" or
-// " of about 5,000 rows".
+// load, 0 if unlimited. While takeOver reads the table, the progress shows the number of rows read,
+// followed by the text of, such as " of about 5,000 rows".
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows

@@ -31,8 +31,8 @@ type KeepSpec struct {
 	Keys int64 `json:"keys,omitempty" toml:"keys,omitempty"`
 	// Inserts that take Stall or longer are listed.
 	Stall Duration `json:"stall" toml:"stall"`
-	// WithRun keeps the table in this process. The clock runs Speed times as fast as real time; the
-	// file Clock passes it to a keeper in another process.
+	// WithRun keeps the table in this process. The clock runs Speed times as fast as real time. A
+	// keeper in another process reads the clock from the file Clock.
 	WithRun bool    `json:"with-run,omitempty" toml:"with-run,omitempty"`
 	Speed   float64 `json:"speed" toml:"speed"`
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`
@@ -176,8 +176,8 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	return r.insert(ctx, clock, fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine))
 }
 
-// unkept makes the inserts without maintenance. Its clock runs at normal speed, because no period
-// is created.
+// unkept makes the inserts without maintenance. Its clock runs at normal speed: nothing creates the
+// periods that a faster clock would soon need.
 func (r *keepRun) unkept(ctx context.Context, clock *upkeep.Clock) error {
 	with, without := *r.trial, *r.trial
 	with.Side, without.Side = "maintained", result.Unmaintained
@@ -269,8 +269,8 @@ func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	return r.follow(last, &since, event)
 }
 
-// lateRecord is how long after its end an action may be recorded. Until then, follow reads it
-// although a later action of another lane has been recorded before.
+// lateRecord is how long after an action's end its record may be written. follow reads so far back,
+// to find the record of such an action after that of a later action in another lane.
 const lateRecord = 10 * time.Second
 
 // follow reads the actions after since, and advances since.

@@ -92,8 +92,8 @@ type MatrixPlan struct {
 	Trials []Trial
 }
 
-// PlanMatrix combines the lists, leaves out the combinations that the engine doesn't
-// support, and refuses invalid ones. It opens no database.
+// PlanMatrix combines the levels of all factors into cells. It leaves out levels that the engine
+// doesn't support, and refuses invalid cells. It opens no database.
 func PlanMatrix(s *Spec) (*MatrixPlan, error) {
 	m := &MatrixPlan{Spec: s}
 	if s.Matrix == nil {
@@ -251,8 +251,9 @@ func cellEnd(r *result.Record) (completed, failed bool) {
 // two cores), creates and drops tables, and verifies a small table.
 const perRun = 3 * time.Second
 
-// Estimate returns how long the runs take, also as a text with its basis: the mean time of the runs
-// in the records or, if there are none, the longest time of a run.
+// Estimate returns how long the runs take, as a duration, and as a text that says what the estimate
+// is based on. This is the mean time of the runs in the records or, if there are none, the longest
+// time of a run.
 func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, text string) {
 	most := m.Spec.MaxTime.D().Seconds()
 	var sum, n float64
@@ -290,7 +291,7 @@ const manyFailures = 5
 var errRecord = errors.New("the record can't be written")
 
 // Run makes the trials and returns their records, after the records of trials that are already
-// done. After a failed run, it records the failure and continues with the next.
+// done. If a trial fails, Run records the failure and goes on with the next trial.
 func (m *MatrixPlan) Run(ctx context.Context, env *Env, done []result.Record) (recs []result.Record, err error) {
 	if recs = done; len(recs) > 0 {
 		env.Command = recs[0].Run.Command

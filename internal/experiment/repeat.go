@@ -101,8 +101,8 @@ func (r *Repetition) Run(ctx context.Context, env *Env) ([]result.Record, error)
 	return env.trials(ctx, r.trials())
 }
 
-// Plan describes the runs, their targets, and the tables that are dropped there. rowmill is the
-// version of this program, and out the file for the records; "" if they go to no file.
+// Plan describes the runs, their targets, and the tables that are dropped on these targets. rowmill
+// is the version of this program. out is the file for the records; "" if they go to no file.
 func (r *Repetition) Plan(rowmill, out string) string {
 	var b strings.Builder
 	n := len(r.A) + len(r.B)

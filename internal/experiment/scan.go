@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A ScanSpec has the options of the partition scan: each way asks for the sums over 1, Step, 2*Step
-// and so on up to all Partitions.
+// A ScanSpec has the options of the partition scan: each way of asking is measured with sums over
+// 1, Step, 2*Step and so on partitions, up to all Partitions.
 type ScanSpec struct {
 	Partitions int      `json:"partitions" toml:"partitions"`
 	Step       int      `json:"step" toml:"step"`

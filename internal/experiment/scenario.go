@@ -213,8 +213,9 @@ func ResumeScenario(ctx context.Context, path string, dropExisting bool) (*Scena
 	return p, nil
 }
 
-// Run determines the memory and makes the runs in order, up to the first failure. It returns the
-// records of the runs that began, and of the runs already recorded, in the order of the scenario.
+// Run determines the memory for the servers and makes the runs in order, up to the first failure.
+// It returns the records of the runs that began, and of the runs already recorded, in the order of
+// the scenario.
 func (p *ScenarioPlan) Run(ctx context.Context, env *Env) ([]result.Record, error) {
 	for _, line := range p.describe() {
 		env.Show.Note(line)
@@ -284,9 +285,10 @@ func (p *ScenarioPlan) inOrder(recs []result.Record) []result.Record {
 	return recs
 }
 
-// The sample has scenarioSample rows, or scenarioSampleShare of the rows if that is less, but at
-// least minScenarioSample. In a smaller sample, the first extents of the table and its indexes
-// would dominate, and fewer pages would be split than in the full table.
+// To determine the bytes per row, scenarioSample rows are loaded, or scenarioSampleShare of the
+// run's rows if that is less, but at least minScenarioSample. In a smaller sample, the first
+// extents of the table and its indexes would dominate, and fewer pages would be split than in the
+// full table.
 const (
 	scenarioSample      = 200_000
 	scenarioSampleShare = 0.1

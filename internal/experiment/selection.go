@@ -57,8 +57,8 @@ func (s Selection) Match(r *result.Run) bool {
 	return true
 }
 
-// Of returns the selected runs, and a refusal if there are none. flag and path are the
-// flag with the selection, and the record.
+// Of returns the selected runs, and a refusal if there are none. flag is the flag that gave the
+// selection, and path is the record's file; the refusal names both.
 func (s Selection) Of(recs []result.Record, flag, path string) ([]result.Record, error) {
 	if s == nil {
 		return recs, nil

@@ -97,8 +97,8 @@ type LoadSpec struct {
 
 // A SearchSpec has the options of a search for the highest rate.
 type SearchSpec struct {
-	// FindRate searches the filled table's highest rate at which at least 99 of 100 operations stay
-	// within P99. Each rate is tried for the time Trial.
+	// With FindRate, the run searches for the highest rate at which at least 99 of 100 operations on
+	// the filled table take no longer than P99. Each rate is tried for the time Trial.
 	FindRate bool     `json:"find-rate,omitempty" toml:"find-rate,omitempty"`
 	P99      Duration `json:"p99,omitzero" toml:"p99,omitzero"`
 	Trial    Duration `json:"trial,omitzero" toml:"trial,omitzero"`

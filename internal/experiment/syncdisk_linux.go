@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncDisk writes the cached changes of the working directory's filesystem to disk.
-// Private servers and temporary files are there, and the writes of one cell must not
-// slow down the next. syncDisk stops waiting when ctx ends.
+// syncDisk writes the cached changes of the working directory's filesystem to disk. Private servers
+// and temporary files are on this filesystem, and the writes of one cell must not slow down the
+// next cell. syncDisk stops waiting when ctx ends.
 func syncDisk(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {

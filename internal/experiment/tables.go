@@ -33,8 +33,8 @@ type TablesSpec struct {
 const (
 	// TablesDatabase is the database that the tables are created in.
 	TablesDatabase = "rowmill_tables"
-	// smallCache is the memory for pages unless the target says otherwise. So small a cache is full
-	// from the beginning: memory then grows by the tables and not by pages.
+	// smallCache is the memory for pages if the target doesn't set it. A cache of this size is full
+	// from the beginning, so that pages don't add to the growth of memory that the tables cause.
 	smallCache = 8 << 20
 	// dropPatience is how long the tables may take to be dropped after an interrupt.
 	dropPatience = 30 * time.Minute

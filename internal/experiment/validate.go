@@ -110,8 +110,8 @@ func (s *Spec) Validate() error {
 	return validate()
 }
 
-// validateTargets requires at least one target, and not more than most. All must differ, and an
-// engine must be able to open each.
+// validateTargets requires at least one target, and at most as many as most says. No target may be
+// given twice, and an engine must be able to open each.
 func (s *Spec) validateTargets(most int) error {
 	for _, t := range s.Targets {
 		if err := target.Check(t); err != nil {

@@ -20,8 +20,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// kinds are the kinds of runs other than inserts. A scenario of one kind has no section of another
-// kind, no defaults of inserts, no share of memory, and none of the keys that its without lists.
+// kinds are the kinds of runs other than inserts. A scenario of one of these kinds has no section
+// of another kind, no defaults of inserts, no share of memory, and no key that the field without
+// names.
 var kinds = []struct {
 	does, noun string
 	// figures is the prefix of the names of the figures that only such a run has.
@@ -64,8 +65,8 @@ func (r *reader) fail(at *tomlfile.Value, hint, format string, args ...any) {
 type key struct {
 	name string
 	// into receives the value: a text, a number, a duration, or a list of numbers. If the key is
-	// missing, a pointer stays nil. A tomlfile.Kind requires a table or tables, which the caller
-	// reads.
+	// missing, a pointer stays nil. If into is a tomlfile.Kind, the value must be of that kind, a
+	// table or tables, which the caller reads.
 	into any
 	// valid, unless nil, reports whether the value is valid; want says which values are.
 	valid func() bool

@@ -23,8 +23,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// What the runs of a scenario do. Each name but Inserts is also the name of the section that asks
-// for such runs.
+// These constants say what the runs of a scenario do. Each except Inserts is also the name of the
+// section that asks for such runs.
 const (
 	Inserts = ""
 	Scan    = "scan"   // ways of one partition scan
