@@ -84,8 +84,8 @@ func appendBits(dst, text []byte, from, to value.Type) []byte {
 	return append(dst, digits...)
 }
 
-// appendFloat appends a floating-point number. If it has 32 bits, a 64-bit column gets its exact
-// value, and a column of decimals or text gets its shortest digits.
+// appendFloat appends a floating-point number. A number of 32 bits is written so that a column of
+// 64 bits gets the number's exact value, and a column of decimals or text gets its shortest digits.
 func appendFloat(dst, text []byte, from, to value.Type) []byte {
 	if from.Bits != 32 || to.Kind == value.Float && to.Bits == 32 {
 		return append(dst, text...)
@@ -123,8 +123,8 @@ func (f *fetch) record(dst []byte, rows *engine.Batch, i int, buf []byte) (out, 
 // errWide is returned for rows that together exceed a limit of bytes.
 var errWide = errors.New("the rows of a batch are too many bytes")
 
-// rows returns the records of a query's rows. If they exceed most bytes, it returns errWide and the
-// number of rows that fit. The first row always fits.
+// rows returns the records of a query's rows. If the records have more bytes than most, it returns
+// errWide and the number of rows that fit. The first row always fits.
 func (f *fetch) rows(ctx context.Context, s *engine.Session, most int, query string, args []any) (data []byte, rows int, err error) {
 	var buf []byte
 	err = s.Query(ctx, f.want, func(b *engine.Batch) error {
@@ -169,8 +169,8 @@ func (r *reader) close() error {
 	return s.Close()
 }
 
-// A snapshot is the state of the source that all readers see, if the server can share it. Otherwise
-// each query sees a state of its own.
+// A snapshot is a state of the source. All readers see this state if the server's connections can
+// share a snapshot. Otherwise each query sees a state of its own.
 type snapshot struct {
 	db    engine.Keeper
 	mu    sync.Mutex

@@ -79,8 +79,9 @@ type fileLoad struct {
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // Load.Collector, for bytesDone in another goroutine
 	mu         sync.Mutex                     // guards sentIn and offered
-	// Extents of the file's rows: settledIn of rows of completed loads, earlierIn of rows in noted and
-	// published, sentIn of rows sent since the file was opened, offered of rows only checked.
+	// Extents of the file's rows, by where the rows are: settledIn those of completed loads,
+	// earlierIn those in noted and published, sentIn those sent since the file was opened, offered
+	// those that a dry run has only checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted: the user accepts that rows are missing. looked: earlier rows were looked for.
 	accepted, looked bool

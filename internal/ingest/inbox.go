@@ -75,7 +75,8 @@ const (
 	// mostShapes limits the cached targets: clients may name any columns.
 	mostShapes = 200
 	// lookEvery is how often the columns of the table are read again. If a post doesn't fit the
-	// columns, they are read at once, but at most every lookLeast. Reading takes at most lookTimeout.
+	// columns, they are read immediately, but not within lookLeast of the last time. Reading takes
+	// at most lookTimeout.
 	lookEvery   = time.Minute
 	lookLeast   = time.Second
 	lookTimeout = 2 * time.Second
@@ -205,9 +206,9 @@ func (in *Inbox) recall() error {
 	return nil
 }
 
-// Put takes a post and returns once it is on disk. After an error nothing was taken. The error is a
-// PostError for the post's content, ErrManyRows, ErrKeyReused, spool.ErrFull, spool.ErrTooLarge, or
-// an error of the disk.
+// Put takes a post and returns once it is on disk. If it returns an error, it has taken nothing.
+// The error is a PostError for the post's content, ErrManyRows, ErrKeyReused, spool.ErrFull,
+// spool.ErrTooLarge, or an error of the disk.
 func (in *Inbox) Put(ctx context.Context, post Post) (Receipt, error) {
 	if post.Key == "" {
 		return in.put(ctx, post, "")
@@ -244,8 +245,9 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		}
 		return Receipt{}, refused
 	}
-	// Telegraf with csv_header = true writes the header only in its first request. So even if the
-	// sender announces a header, a first line of values must not be skipped as one.
+	// Telegraf with csv_header = true writes the header only in its first request, but announces it
+	// in each. So a post whose first line has values is refused: that row would be skipped as a
+	// header.
 	if post.Format.HasHeader() && head.Named {
 		if err := pool.target.CheckHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.HasValues(data[:skip])) {
 			return Receipt{}, &PostError{Err: err}
@@ -470,8 +472,8 @@ func (in *Inbox) look(ctx context.Context) error {
 	return nil
 }
 
-// Run loads posts until ctx ends, or until Finish was called and all posts are loaded. It starts
-// again after each error, and whenever the table's columns have changed.
+// Run loads posts until ctx ends, or until Finish was called and all posts are loaded. After each
+// error, and whenever the table's columns have changed, it begins again with the posts that remain.
 func (in *Inbox) Run(ctx context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup

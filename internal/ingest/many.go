@@ -22,8 +22,8 @@ import (
 // DefaultFiles is the number of sources that a Many reads at a time.
 const DefaultFiles = 4
 
-// A Many loads several sources, some at a time. Together they use Options.Writers connections and
-// the memory of one load.
+// A Many loads several sources, of which it reads Files at a time. Together the loads use
+// Options.Writers connections and the memory of one load.
 type Many struct {
 	Options Options
 	// Files is the number of sources read at a time; 0 means DefaultFiles. It is always 1 on engines

@@ -30,8 +30,9 @@ type finding struct {
 // wanted returns how many rows the table must have in an extent, so that none is missing.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
-// look counts the table's rows in each extent, newest first, each up to the number inserted. Rows
-// in periods that were or are being dropped are not missing: retention removes whole periods.
+// look counts the table's rows in each extent, beginning with the newest extent. It stops counting
+// at the number of rows that were inserted there. Rows in periods that were or are being dropped
+// are not missing: retention removes whole periods.
 func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)
@@ -139,8 +140,9 @@ func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 	return nil
 }
 
-// stillThere returns the extents of the file's rows that are in the table; nil if that isn't known
-// of all rows. With none set, it returns an error unless all rows are known to be absent.
+// stillThere returns the extents of the file's rows that are in the table; nil if not all rows
+// could be looked for. If none is set, it returns an error unless it knows that none of the file's
+// rows is in the table.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {
@@ -238,8 +240,9 @@ func (l *fileLoad) rowsIn(ctx context.Context, p presence, e state.Extent) (int6
 		if n >= wanted(e) || !part.Overlaps(e.Period) {
 			continue
 		}
-		// By the condition, the server reads only this partition. Naming the partition would need a
-		// privilege. A view isn't pruned, so the query on a view names the partition's table.
+		// Because of the condition, the server reads only this partition of a table. Naming the
+		// partition would need a privilege. In a view the condition has no such effect, so the query
+		// names the partition's own table.
 		from := l.opt.DB.Dialect().Quote(t.Name)
 		if l.opt.Schema.View {
 			from = w.From(t, part)

@@ -41,8 +41,8 @@ func (k *keys) keep(key string, e keyed) {
 	k.known[key] = e
 }
 
-// once calls put, unless a post with the key was already taken. If another request is just taking a
-// post with the key, once waits for it.
+// once calls put, unless a post with the key was already taken. If another request with the same
+// key is in progress, once first waits for it.
 func (k *keys) once(key, sum string, put func() (Receipt, error)) (Receipt, error) {
 	taking := &k.taking[maphash.String(k.seed, key)%uint64(len(k.taking))]
 	taking.Lock()

@@ -79,8 +79,8 @@ type serverLoad struct {
 	done map[state.Cut]state.Counts // the loaded chunks of plan.Open, by their cuts
 	// readRows and readBytes count the rows that were read from the source, and their bytes.
 	readRows, readBytes atomic.Int64
-	// passed is the part of the rows that is planned, in millionths. skipped is the part of it that
-	// earlier loads had sent.
+	// passed is the share of the source's rows that is divided into chunks so far, in millionths.
+	// skipped is the share that earlier loads had sent.
 	passed, skipped, sending atomic.Int64
 }
 
@@ -329,8 +329,9 @@ func (l *serverLoad) anew(ctx context.Context, why string) error {
 	return nil
 }
 
-// record adds chunks that are about to be sent to the recorded plan. They replace instead, unless
-// nil: a chunk that was divided. Loaded chunks before the first unloaded one leave the plan.
+// record adds chunks that are about to be sent to the recorded plan. If instead isn't nil, it is a
+// chunk that was divided, and the chunks of group replace it. Loaded chunks leave the plan if no
+// chunk before them is still to be loaded.
 func (l *serverLoad) record(ctx context.Context, group []*chunk, instead *chunk) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -126,8 +126,8 @@ func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	return agree && err == nil, err
 }
 
-// optionsText returns, as JSON, the options that determine how a file's bytes become
-// rows. Other options would produce different rows from the rest of the file.
+// optionsText returns, as JSON, the options that determine how a file's bytes become rows. With
+// other options, the rest of the file would become other rows than its beginning did.
 func (l *fileLoad) optionsText() string {
 	f, v := &l.format, &l.opt.Values
 	m := map[string]string{"on-duplicate": l.opt.OnDuplicate, "format": string(f.Kind), "columns": strings.Join(f.Columns, ","), "bytes": cmp.Or(v.Bytes, value.Hex),

@@ -22,8 +22,8 @@ import (
 )
 
 // Stream loads a source that can't be read twice, until the source or ctx ends. When it returns,
-// all records that were read completely are loaded or, with a spool, stored there. Without a spool,
-// records that a killed load had read but not committed are lost.
+// all records that were read completely are in the table or, with a spool, at least in the spool.
+// Without a spool, records that a killed load had read but not committed are lost.
 //
 // Records that are already in the spool are loaded first. With a nil r, only they are loaded.
 func Stream(ctx context.Context, o Options, r io.Reader) (lane.Result, error) {

@@ -22,8 +22,9 @@ type Target struct {
 	All     *shape // the shape with all columns
 	Columns []Column
 	byName  map[string]int
-	// Names are the names of the fields, or the keys that objects may have; width is their number.
-	// taken has the indexes of the loaded fields; nil means all. Columns has constants at its end.
+	// Names are the names of the fields, or the keys that objects may have; width is the number of
+	// Names. taken has the indexes of the loaded fields; nil means all. Columns has constants at its
+	// end.
 	Names     []string
 	width     int
 	taken     []int
@@ -256,8 +257,8 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints means that reasons name flags such as --time-format; requests have no flags. formed means
-	// that such a flag gives the form of times.
+	// hints means that reasons name flags such as --time-format; requests have no flags. formed
+	// means that --time-format or a flag like it was given.
 	hints, formed bool
 }
 
@@ -285,7 +286,7 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 }
 
 // Destination takes the names of the fields from the options, the header or the table s. It calls
-// of with these names and returns its target, or nil if the source is empty.
+// the function of with these names and returns its target, or nil if the source is empty.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)

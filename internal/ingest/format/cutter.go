@@ -288,8 +288,9 @@ var errBrokenOff = errors.New("the stream was broken off")
 // readWait limits the wait for a read that can't be interrupted. Bytes read later are lost.
 const readWait = time.Second
 
-// breakOff stops the reader and takes all bytes that it has read. Next returns these, except an
-// incomplete record, and then errBrokenOff, or io.EOF if the whole stream was read.
+// breakOff stops the reader and takes all bytes that it has read. From these bytes, Next then
+// returns the complete records, and after them errBrokenOff, or io.EOF if the whole stream was
+// read.
 func (c *Cutter) breakOff(stop context.CancelFunc) {
 	stop()
 	late := time.After(readWait)

@@ -36,8 +36,9 @@ func (in *Input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Follow prepares for a file that is still being written. With array, a bracket at its end means
-// that it is complete, as a line break does. waits is called before the first wait for the writer.
+// Follow prepares for a file that is still being written. A line break at the end of the file means
+// that it is complete. If array is set, a bracket at the end means that, too. waits is called
+// before the first wait for the writer.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.
@@ -177,8 +178,8 @@ func (in *Input) open(encoding string) error {
 	return in.unpack(source, encoding, func(is bool) { in.packed = zipped || is; raw.packed.Store(in.packed) })
 }
 
-// unpack sets the reader to the content of r, decompressed and decoded. It calls is(packed) before
-// it reads r to its end.
+// unpack sets the reader to the content of r, decompressed and decoded. Before it reads r to its
+// end, it calls is, and tells it whether r is compressed.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {

@@ -49,9 +49,9 @@ func (p *Parser) key(name string) (int, error) {
 	return i, nil
 }
 
-// endKeys gives each column for which the object has no key its default, or NULL. If such a column
-// needs a value, it returns the column's name. An update leaves columns without a key out, so that
-// the row keeps their values.
+// endKeys gives each column for which the object has no key its default, or NULL. If a column
+// without a key must have a value, endKeys returns the column's name. If existing rows are updated,
+// they keep their values in columns without a key.
 func (p *Parser) endKeys() (string, error) {
 	constants := len(p.Columns) - len(p.constants)
 	copy(p.values[constants:], p.constants)

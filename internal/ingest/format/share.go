@@ -25,8 +25,8 @@ type Share struct {
 	Rest bool
 }
 
-// ShareOf returns the share of a node with database db. It returns nil if node is "": the table is
-// on one server.
+// ShareOf returns the share of the node whose name is node and whose database is db. It returns nil
+// if node is "": the table is on one server.
 func ShareOf(db engine.Keeper, table *engine.Table, shards rolling.Shards, node string) (*Share, error) {
 	if node == "" {
 		return nil, nil

@@ -103,8 +103,8 @@ var (
 )
 
 // unpack returns a reader of r's content: decompressed, or r itself if it isn't compressed. If the
-// name implies compression, e.g. by .gz, the content must be compressed or text. unpack calls
-// is(packed) before it reads beyond the first bytes.
+// name implies compression, e.g. by .gz, the content must be compressed or text. Before unpack
+// reads beyond the first bytes, it calls is, and tells it whether r is compressed.
 func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	p, begun, err := peekPacking(in)

@@ -40,16 +40,17 @@ func (l Lane) did() string {
 
 const (
 	DefaultMemory = 256 << 20
-	// Publishing costs more than it saves for a file smaller than smallFile. If the table has at most
-	// one index besides its primary key, that is also true for the empty periods of a file smaller
-	// than fewIndexesFile.
+	// By default, rows of a file smaller than smallFile are not published: that would cost more than
+	// it saves. If the table has at most one index besides its primary key, rows for empty periods
+	// are not published from files smaller than fewIndexesFile, either.
 	smallFile      = 4 << 20
 	fewIndexesFile = 64 << 20
 	// Fewer than fewRows rows of a period are inserted: publishing would cost about ten statements.
 	fewRows = 20000
-	// mergeShare limits how many existing rows a period may have for each new row that is merged with
-	// them. A merge takes the time of 2*new + old rows on the sorted path. Inserts took a fifth of the
-	// merge's time with the period's indexes in memory, else seven times (docs/loading.md).
+	// mergeShare limits how many existing rows a period may have for each new row that is merged
+	// with them. A merge takes as long as writing 2*new + old rows on the sorted path. Inserting the
+	// new rows took a fifth of that time with the period's indexes in memory, otherwise seven times
+	// as long (docs/loading.md).
 	mergeShare = 10
 )
 

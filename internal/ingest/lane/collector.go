@@ -14,8 +14,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Collector collects the rows of the periods that are published, while the other rows are sent.
-// It records which periods these are before a batch with rows of them is recorded as loaded.
+// A Collector collects the rows of the periods that are published, while the rows of other periods
+// are sent. Before a batch is recorded as loaded, the Collector records which periods of the batch's
+// rows are published.
 type Collector struct {
 	*Load
 	target *format.Target
@@ -51,8 +52,9 @@ type publication struct {
 	index int
 }
 
-// Collect begins to collect while a file of size bytes is read. published are the publications
-// already recorded, and batches are recorded up to base. It returns nil if all rows are sent.
+// Collect returns the Collector for a file of size bytes, or nil if all rows are sent. published
+// are the publications that are already recorded. The batches before offset base are recorded
+// already.
 func (l *Load) Collect(ctx context.Context, t *format.Target, published []*state.Publication, base, size int64) (*Collector, error) {
 	if l.Opt.Dry {
 		return nil, nil

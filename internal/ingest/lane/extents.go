@@ -8,9 +8,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// inserted returns a lower bound of the rows inserted in each range. sent has the ranges with the
-// rows sent to each. The counts there (rows that were in the table before) and refused (rows that
-// the server refused) are for all ranges together.
+// inserted returns a lower bound of the rows inserted in each range. sent has the ranges and the
+// number of rows sent to each. there is the number of sent rows that were in the table before, and
+// refused of those that the server refused. These two numbers are for all ranges together.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {

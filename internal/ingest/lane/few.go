@@ -115,8 +115,9 @@ func (n *Collector) commitFew(ctx context.Context, loader engine.Loader, p *publ
 	return nil
 }
 
-// compareFew compares a publication's rows with the table's if the insert has skipped some, and
-// adds to out.Different and out.Repeated.
+// compareFew compares a publication's rows with the table's rows if the insert has skipped some
+// rows. It adds the skipped rows with other values to out.Different, and those whose key occurred
+// before to out.Repeated.
 func (n *Collector) compareFew(ctx context.Context, loader engine.Loader, p *publication, out *state.Batch) (compared int64, err error) {
 	all := n.target.All
 	if out.Duplicate == 0 || !n.target.Comparable || !all.HasKey() || !n.mayCompare(int(out.Sent)) {

@@ -63,8 +63,8 @@ func (l *Load) WhileLocked(outer context.Context, name string, again bool, fn fu
 	return err
 }
 
-// Relock calls fn, and again after each loss of a lock, with the source as it was at first. name is
-// for messages.
+// Relock calls fn. Each time fn loses a lock, Relock sets the source back to what it was before the
+// first call, and calls fn again, with again set. name is for messages.
 func (l *Load) Relock(ctx context.Context, name string, fn func(again bool) error) error {
 	fresh := *l.Source
 	for again := false; ; again = true {

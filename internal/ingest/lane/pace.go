@@ -11,8 +11,9 @@ const slowCommit = 200 * time.Millisecond
 // paceRange is how many times larger or smaller than Options.Rows batches may become.
 const paceRange = 8
 
-// A pace adapts the size of batches. It doubles while that raises the rate and a transaction takes
-// less than half of slowCommit. It halves after a transaction that took longer or was repeated.
+// A pace adapts the size of batches. The size doubles while that raises the rate and a transaction
+// takes less than half of slowCommit. It halves after a transaction that took longer than
+// slowCommit or was repeated.
 type pace struct {
 	mu          sync.Mutex
 	rows        int

@@ -52,8 +52,8 @@ type periods struct {
 	asked     time.Time // when creatable was read
 }
 
-// look returns the periods, and the position up to which they are sealed. With again it reads them
-// anew, unless that was done less than lookAgain ago.
+// look returns the periods, and the position up to which they are sealed. If again is set, it reads
+// both from the database, unless that was done less than lookAgain ago.
 func (t *periods) look(ctx context.Context, again bool) ([]rolling.Partition, int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,9 +92,9 @@ func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 // retention has dropped a period since the periods were read. The next attempt rejects these rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
-// before reads, shortly before the commit, what the record of inserted rows needs; see
-// state.Before. From then on no period can be dropped. If rows have lost their period, it returns
-// errDropped.
+// before reads what the record of inserted rows needs, shortly before the commit; see state.Before.
+// After that, no period can be dropped before the commit. If rows have lost their period, it
+// returns errDropped.
 func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
 	if !t.passesOn() {
 		rolled, _, err = state.Before(ctx, loader, source, nil)
@@ -152,8 +152,8 @@ func (t *periods) missing(p *format.Parser, c *rolling.Creatable, parts []rollin
 	return out
 }
 
-// create creates the periods that a batch lacks, in a dry run only in t.parts. It returns all
-// parts.
+// create creates the periods that a batch lacks, and returns all periods. In a dry run, it adds
+// them only to t.parts.
 func (t *periods) create(ctx context.Context, l *Load, p *format.Parser, c *rolling.Creatable) (parts []rolling.Partition, upTo int64, err error) {
 	t.creating.Lock()
 	defer t.creating.Unlock()

@@ -10,8 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A layout is how rows are encoded as bytes. The columns of the key come first, so that comparing
-// bytes compares keys. Then come the ordinal (see sorter) and the other columns, quick to encode.
+// A layout is how rows are encoded as bytes. The columns of the key come first, in a form whose
+// bytes compare as the keys do. Then come the ordinal (see sorter) and the other columns, in a form
+// that is quick to encode.
 type layout struct {
 	columns []engine.Column
 	key     []int // columns of the key, in order

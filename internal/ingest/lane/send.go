@@ -351,8 +351,9 @@ func sum(a, b engine.Ack) engine.Ack {
 	return engine.Ack{Rows: a.Rows + b.Rows, Updated: a.Updated + b.Updated, Skipped: a.Skipped + b.Skipped}
 }
 
-// one rejects a row that the server has refused. The insert that ignores duplicates may have given
-// a wrong reason, so the row is inserted again without ignoring them, and the new result decides.
+// one rejects a row that the server has refused. An insert that ignores duplicates may have given a
+// wrong reason. So one inserts the row again, without ignoring duplicates, and the new result
+// decides.
 func (s *sender) one(ctx context.Context, b *Batch, part *format.Part, row int, err error) (engine.Ack, error) {
 	p := s.parser
 	if part.Table.Ignore || part.Table.Update {

@@ -26,8 +26,9 @@ type Sending struct {
 	// RetryFor limits how long a batch is retried after transient errors: a lost connection, a server
 	// that is down, a deadlock. Negative means without limit, 0 no retries.
 	RetryFor time.Duration
-	// Hurry, unless nil, is closed when the next transient error shall end the load. Patience is how
-	// long batches in flight may take after the load was asked to end; 0 means 10 seconds.
+	// Hurry, unless nil, is a channel. Once it is closed, the next transient error ends the load.
+	// Patience is how long batches in flight may take after the load was asked to end; 0 means 10
+	// seconds.
 	Hurry    <-chan struct{}
 	Patience time.Duration
 

@@ -5,10 +5,10 @@
 //	POST /write            the same, as InfluxDB 1 takes it
 //	GET  /health, /ping, /api/v2/ping, /metrics
 //
-// A request is acknowledged once its rows are on disk. It is refused with a 4xx status if
-// nothing of it can be loaded, and with 429 or 503 and Retry-After if it may succeed later.
-// Bodies may be compressed with gzip or zstd, and have a limit in both forms. Requests
-// that write, and those for metrics, need one of the tokens, if there are any.
+// A request is acknowledged once its rows are on disk. It is refused with a 4xx status if nothing
+// of it can be loaded, and with 429 or 503 and Retry-After if it may succeed later. Bodies may be
+// compressed with gzip or zstd. Their size is limited, both as sent and decompressed. Requests that
+// write, and requests for metrics, need one of the tokens, if there are any.
 package receive
 
 import (

@@ -77,8 +77,8 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 const (
 	// diskPause is how long Append waits on a full disk, unless Release frees room before.
 	diskPause = time.Second
-	// reserveBytes is one block of most file systems, reserved for a new segment on a full disk. With
-	// a new segment, the segment that fills the disk can be removed once it is released.
+	// reserveBytes is one block of most file systems. It is reserved for beginning a new segment on
+	// a full disk: then the segment before it can be removed once it is released.
 	reserveBytes = 4 << 10
 )
 
