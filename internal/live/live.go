@@ -49,8 +49,8 @@ type View struct {
 	screen
 }
 
-// New opens a view drawn on w. Once ctx ends, the view says that the runs are stopping,
-// and SIGINT or SIGTERM restores the terminal and ends the process.
+// New opens a view drawn on w. Once ctx ends, the view says that the runs are stopping. After that,
+// SIGINT or SIGTERM restores the terminal and ends the process at once.
 func New(ctx context.Context, w io.Writer) *View {
 	v := &View{restore: quieten(w), ended: make(chan struct{}),
 		screen: screen{width: 80, height: 24, plain: os.Getenv("NO_COLOR") != ""}}

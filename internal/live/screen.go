@@ -62,8 +62,8 @@ func (s *screen) draw() string {
 	return s.fit(strings.Join(lastOf(s.notes, 1), ""))
 }
 
-// Limits of the lines of a chart. It needs at least five lines: the legend, two of the plot, the
-// axis, and the numbers.
+// A chart has at least leastChart lines: the legend, two of the plot, the axis, and the numbers. It
+// has at most mostChart.
 const leastChart, mostChart = 5, 20
 
 // frame draws the current run in at most s.height lines of s.width columns. Title and progress
