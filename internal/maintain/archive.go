@@ -78,8 +78,8 @@ func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 	return fmt.Sprintf("%s: %s in %s", p.Name, figure.Plural(f.Rows, "row"), f.Path), nil
 }
 
-// Archives lists the files of the table's periods, in the table's directory and in others to which
-// periods were archived. A missing file has a Problem.
+// Archives lists the archive files of the table's periods: in the directory that is now declared,
+// and in other directories to which periods were archived before. A missing file has a Problem.
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {

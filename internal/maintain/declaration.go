@@ -49,7 +49,7 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
-	// copying is held for reading while one statement copies all rows of a period. Such a statement
+	// A statement that copies all rows of a period holds copying for reading. Such a statement
 	// blocks the swap of another period for longer than the lock timeout.
 	copying sync.RWMutex
 	// waiting has the IDs of the tasks that were not yet possible at their last attempt, e.g. a seal
@@ -80,8 +80,8 @@ func (e *UnfollowedError) Error() string { return e.why }
 // errChanged ends a task because another declaration was applied after the task was planned.
 var errChanged = errors.New("the declaration has changed: the decision is made again")
 
-// Follow returns the table according to the declaration in the database, which is the one that any
-// process applied last. The result is a copy of t that shares its log. If the declaration can't be
+// Follow returns the table according to the declaration that was applied last, by any process: the
+// one in the database. The result is a copy of t that shares its log. If the declaration can't be
 // followed, the error is an UnfollowedError.
 func (t *Table) Follow(ctx context.Context) (*Table, error) {
 	stored, err := t.State.Declared(ctx, t.Table.Name)

@@ -12,9 +12,9 @@ import (
 )
 
 // Enclose is the kind of change that turns the rows outside of all periods into a period. On
-// servers whose partitions have no lower bounds, such rows arrive when no period is created for
-// them, e.g. while maintenance does not run. A few rows are copied into new periods instead;
-// copying many would block inserts for long.
+// servers whose partitions have no lower bounds, such rows arrive when no period was created for
+// them, e.g. while maintenance does not run. If there are only few such rows, they are copied into
+// new periods instead; copying many would block inserts for long.
 const Enclose Kind = "enclose"
 
 const stepEnclose = "enclose"

@@ -88,8 +88,8 @@ type changing interface {
 	// period returns the period that the change affects; false if it affects none, e.g. a restoration
 	// into a table of its own.
 	period() (rolling.Partition, bool)
-	// tables returns the names of the tables that the change uses besides the rolling table: copies
-	// are mere copies of rows; rows may have the only copy.
+	// tables returns the names of the tables that the change uses besides the rolling table. Rows in
+	// copies are also elsewhere; rows in the tables named by rows may be nowhere else.
 	tables(step string) (copies, rows []string)
 	// resume completes the change from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)

@@ -97,8 +97,8 @@ func (t locks) turn(ctx context.Context) (end func()) {
 	}
 }
 
-// gateWait is how long a step that needs the table's lock waits for this process's statements that
-// read the table. A statement that computes roll-ups takes a fraction of that time.
+// gateWait is how long a step that needs the table's lock waits until this process's statements
+// that read the table have ended. A statement that computes roll-ups takes a fraction of that time.
 const gateWait = 5 * time.Second
 
 // A gate orders the statements of this process. On the server, a statement that reads the table
@@ -210,8 +210,8 @@ func (t *Table) Declaring(ctx context.Context, fn func(engine.Lease) error) erro
 }
 
 // withDeclarationLocked calls remove, which deletes or detaches rows, while no process can apply
-// another declaration. If the declaration in force isn't the one of as, it returns errChanged
-// instead.
+// another declaration. If the declaration in force isn't the one that as stands for, it returns
+// errChanged and doesn't call remove.
 func (t locks) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
 	return t.declaring(ctx, removeWait, func(lease engine.Lease) error {
 		stored, err := t.State.Declared(ctx, t.Table.Name)

@@ -14,9 +14,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A merging is the state of a publication into a period that already has rows. The loaded rows are
-// staged in table Rows. Table With is filled with the period's rows, then with the staged rows
-// whose keys the period lacks, and takes the place of the period.
+// A merging is the state of a publication into a period that already has rows. The table Rows gets
+// the loaded rows. The table With gets the period's rows, and then the loaded rows whose keys the
+// period lacks. Then With takes the place of the period.
 type merging struct {
 	// Rows is the table of the loaded rows; "" if the publication may not merge. Into means that the
 	// period already had rows.

@@ -298,9 +298,10 @@ func planArchives(d *rolling.Declaration, v View, rebuilds []Task) []Task {
 // will. A period waits until it is sealed and, if so declared, archived. The last partition stays,
 // because a table needs one.
 //
-// With roll-ups, a period also waits until all older ones are dropped. A drop seals the buckets of
-// all time below it, so they could not include late rows of an older period. Restored periods, and
-// periods being restored, don't count as older ones, because they were dropped before.
+// With roll-ups, a period also waits until all older periods are dropped. A drop makes the buckets
+// of all time up to the period's end final: late rows of an older period could no longer be added.
+// Restored periods, and periods being restored, don't count as older ones: they were dropped
+// before.
 func planDrops(d *rolling.Declaration, v View) []Task {
 	var out []Task
 	older, restored, left := "an older period is due first", false, false

@@ -104,8 +104,9 @@ func (t *Table) Publishable(ctx context.Context) error {
 }
 
 // FinishPublications completes the publications of killed loads, or removes their tables. On
-// return, no publication of the source is in progress: if another process is completing one, it
-// waits. If it can't complete a publication of another source, it logs the error.
+// return, no publication of the source is in progress: if another process is completing one,
+// FinishPublications waits. If it can't complete a publication of another source, it logs the
+// error.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -332,7 +333,7 @@ func (t publisher) stage(ctx context.Context, d *publishing, columns []engine.Co
 	}
 	t.Reach("publish staged")
 	// Two queries are faster than one that tests each row: a server can count all rows, and can find
-	// the rows outside by an index.
+	// the rows outside of the period by an index.
 	var all, outside int64
 	x, with, by := t.DB.SQL(), t.DB.Dialect().Quote(d.staged()), t.DB.Dialect().Quote(t.Table.By)
 	err = x.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+with).Scan(&all)
@@ -390,8 +391,8 @@ func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	return err
 }
 
-// rowsUpTo counts the rows of a period, up to most. It tries again if a lock is not granted,
-// because another period may just be replaced.
+// rowsUpTo counts the rows of a period, up to most. It tries again if a lock is not granted, which
+// is so while another period is being replaced.
 func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
 	err = engine.RetryLocks(ctx, countTries, func() error {
 		defer t.gate.read()()
@@ -404,8 +405,8 @@ func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64
 	return rows, nil
 }
 
-// beginSwap records that the filled table is about to become the period. The changed range is noted
-// here, before the rows are there, so that no crash leaves roll-ups without them.
+// beginSwap records that the filled table is about to become the period. It notes the changed range
+// now, before the rows are in the period, so that after a crash no roll-up lacks these rows.
 func (t publisher) beginSwap(ctx context.Context, c *state.Change, d *publishing) error {
 	return t.inTx(ctx, func(tx *sql.Tx) error {
 		known := d.Publication

@@ -210,8 +210,8 @@ func (r *Restoration) place(ctx context.Context, waiting func(error)) (err error
 	return r.unsealLevels(ctx)
 }
 
-// unsealLevels allows the buckets of a restored period to be recomputed. If a later period is still
-// dropped, it does nothing, because the levels would lose that period's rows.
+// unsealLevels allows the buckets of a restored period to be recomputed. It does nothing if a later
+// period is dropped and not restored, because the roll-ups would lose that period's rows.
 func (r *Restoration) unsealLevels(ctx context.Context) error {
 	t, p := r.t, r.Part.Period
 	if t.Rollups == nil {

@@ -125,7 +125,8 @@ func (t *Table) RefreshRange(ctx context.Context, from, to int64) (int, error) {
 }
 
 // present returns the periods whose rows are complete. It excludes periods that a change affects,
-// and periods that cover dropped ones, which occur if partitions have no lower bounds.
+// and periods that include the range of a dropped period, as occurs if partitions have no lower
+// bounds.
 func (t sealer) present(ctx context.Context) ([]rolling.Period, error) {
 	v, err := t.View(ctx)
 	if err != nil {

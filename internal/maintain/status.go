@@ -441,9 +441,9 @@ func (l *look) next() {
 	}
 }
 
-// nextRefresh returns which levels are computed next, and when. Levels that are behind are due at
-// once; otherwise it is the levels whose bucket ends first. It returns none for a sequence, because
-// nobody knows when a bucket of keys will end.
+// nextRefresh returns which roll-ups are computed next, and when. If some are behind, these are due
+// at once. Otherwise those whose present bucket ends first are due at its end. It returns none for
+// a sequence, because nobody knows when a bucket of keys will end.
 func (l *look) nextRefresh() (levels string, due int64) {
 	var behind []string
 	for _, r := range l.s.Rollups {
@@ -671,8 +671,8 @@ func (l *look) delays() {
 	}
 }
 
-// failures adds changes that fail repeatedly, actions whose last attempt failed for a reason other
-// than a lock, and periods that can't be created.
+// failures adds a problem for each change that fails repeatedly, for each action whose last attempt
+// failed for a reason other than a lock, and for periods that can't be created.
 func (l *look) failures() {
 	locked := slices.ContainsFunc(l.latest, func(a ActionStatus) bool { return a.Locked })
 	for _, c := range l.s.Changes {

@@ -140,7 +140,8 @@ func (t guard) sealedTo(ctx context.Context, x state.Exec, sealed rolling.Partit
 }
 
 // missedTriggers creates missing triggers of periods: a process may have been killed right after it
-// created a period. After each change of declaration, it once creates all triggers of periods.
+// created a period. The first time after a change of declaration, it creates all triggers of
+// periods.
 func (t guard) missedTriggers(ctx context.Context) error {
 	missed, err := t.triggersMissed(ctx)
 	if err != nil || !missed {

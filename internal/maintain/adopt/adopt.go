@@ -105,8 +105,8 @@ type Options struct {
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. Meanwhile,
-	// changes are applied, and the tables are compared again every few minutes.
+	// Postpone, unless nil, returns why the tables may not be swapped yet; "" if they may. As long
+	// as they may not, changes are applied, and the tables are compared again every few minutes.
 	Postpone func(ctx context.Context) (why string, err error)
 	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
@@ -123,8 +123,9 @@ type Options struct {
 // Progress describes the progress of an adoption.
 type Progress struct {
 	Step string
-	// Rows is how many of about Of rows the current step has copied or compared. PerSecond is the
-	// rate since this process began the step. All are 0 in steps that count no rows.
+	// Rows is the number of rows that the current step has copied or compared, and Of about the
+	// number of rows in all. PerSecond is the rate since this process began the step. All are 0 in
+	// steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
 	// Share is the share of the adoption that is done, 0 to 1. Left is the estimated time until the
@@ -431,8 +432,8 @@ func exclusively(ctx context.Context, o Options, fn func(context.Context, *job) 
 	})
 }
 
-// A refusal is the error of a verb that conflicts with a verb in progress. It isn't recorded as an
-// error of the verb in progress.
+// A refusal is the error of a command that conflicts with an adoption or undo in progress. It isn't
+// recorded as an error of that adoption or undo.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }

@@ -15,9 +15,10 @@ func (m *mirror) attributes(ctx context.Context, table string) ([]engine.Attribu
 	return engine.ReadAttributes(ctx, m.DB, m.sql, table)
 }
 
-// lacking returns the statements that give the target the attributes of the source: now at once,
-// swap in the cut-over. It returns an error if the target can't be given an attribute. created says
-// that the target exists; if not, attributes that its definition will give it are left out.
+// lacking returns the statements that give the target the attributes of the source: those in now
+// can be executed at once, those in swap in the cut-over. It returns an error if the target can't
+// be given an attribute. If created is false, the target doesn't exist yet, and the statements
+// leave out attributes that its definition will give it.
 func (m *mirror) lacking(ctx context.Context, created bool) (now, swap []string, err error) {
 	want, err := m.attributes(ctx, m.Source.Name)
 	if err != nil {

@@ -27,7 +27,7 @@ type checker struct{ *job }
 func (j *job) checker() checker { return checker{j} }
 
 // check determines, before anything is changed, whether the table can be adopted, and collects the
-// data that the steps need. It reports all obstacles in the table's definition at once.
+// data that the steps need. If the table's definition has several obstacles, the error names all.
 func (j checker) check(ctx context.Context) (*data, error) {
 	s, t := j.Schema, j.Table
 	fail := func(err error) error { return fmt.Errorf("adopt %s: %w", t.Name, err) }
