@@ -41,7 +41,7 @@ func newNative(conn driverConn) (*native, error) {
 }
 
 // giveHandles gives every connection that is opened from now on the function rowmill_handle, which
-// returns SQLite's pointer to the connection: the driver has no other way to it.
+// returns SQLite's pointer to the connection. The driver offers no other way to this pointer.
 var giveHandles = sync.OnceValue(func() error {
 	if rc := sqlite3lib.Xsqlite3_auto_extension(libc.NewTLS(), *(*uintptr)(unsafe.Pointer(&connected))); rc != 0 {
 		return fmt.Errorf("SQLite refuses functions for every connection: code %d", rc)
@@ -207,9 +207,9 @@ func (s stmt) columns() (names, types []string) {
 }
 
 // texts writes rows to buf: for each value its length, -1 for NULL, and its text. It returns the
-// number of bytes written, or the negated size of the first row if that is larger than buf. *state
-// is kept between calls: codeRow if the current row is still to be written, because it didn't fit;
-// after the last row codeDone, or the code of an error.
+// number of bytes written, or the negated size of the next row if that alone is larger than buf.
+// *state is kept between calls: codeRow if the current row is still to be written, because it
+// didn't fit; after the last row codeDone, or the code of an error.
 func (s stmt) texts(buf []byte, state *int32) int {
 	t, used := s.db.tls, 0
 	columns := sqlite3lib.Xsqlite3_column_count(t, s.p)

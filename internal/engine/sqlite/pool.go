@@ -19,15 +19,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// poolSize limits the connections of SQL. Only one writes at a time, and each has
-// a page cache of the target's size.
+// poolSize limits the connections of the pool that SQL returns. Only one of them writes at a time,
+// and each takes memory for a page cache of the target's size.
 const poolSize = 8
 
 // boundSize limits a bound DB's connections: maintenance holds one while it asks for another.
 const boundSize = 4
 
-// A connector opens the connections of SQL, with the DB's pragmas and the functions of Words. Write
-// transactions begin with BEGIN IMMEDIATE: a plain BEGIN may fail at a write after a read.
+// A connector opens the connections of the pool that SQL returns. They have the DB's pragmas, and
+// the functions that Words uses. Their write transactions begin with BEGIN IMMEDIATE: after a plain
+// BEGIN, a write that follows a read may fail.
 type connector struct{ db *database }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -103,7 +104,7 @@ func (c *pooled) Close() error {
 	return err
 }
 
-// trimming is true while a timer runs, which the first closed connection starts. After trimPause,
+// trimming is true while a timer runs, which the closing of a connection starts. After trimPause,
 // when most unused connections are closed, the timer returns their memory to the system.
 var trimming atomic.Bool
 
@@ -135,8 +136,8 @@ func (db *database) Bind(query string) string { return query }
 
 func (db *database) Classify(err error) error { return classify(err) }
 
-// textOf returns a value as text that SQLite reads back as the same value in a column of the same
-// affinity. SQLite's own conversion of a real keeps only 15 digits.
+// textOf returns a value as text. In a column with the affinity of the value's own column, SQLite
+// reads the text back as the same value. SQLite's own conversion of a real keeps only 15 digits.
 func textOf(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -157,8 +158,8 @@ func textOf(v any) any {
 	return v
 }
 
-// A rowHash is an aggregate: the sum, modulo 2^128, of a hash of each row (the
-// first half of its SHA-256). It doesn't depend on the order of the rows.
+// A rowHash is an aggregate: the sum, modulo 2^128, of a hash of each row (the first half of its
+// SHA-256). The sum doesn't depend on the order of the rows.
 type rowHash struct {
 	high, low uint64
 	buf       []byte
@@ -205,7 +206,8 @@ var _ engine.Keeper = (*DB)(nil)
 
 // SQLite has no queue for its lock: a process that waits for the lock tries again after at most 100
 // ms. So rowmill leaves the lock free for a gap of more than 100 ms after each long transaction.
-// Loaders leave a gap after they have held the lock for longLoad in total, a tenth of their time.
+// Loaders leave a gap after they have held the lock for longLoad in total: this costs a tenth of
+// their time.
 const (
 	longTransaction = 20 * time.Millisecond
 	longLoad        = time.Second
@@ -272,8 +274,8 @@ type pooled struct {
 	db *database
 }
 
-// BeginTx implements driver.ConnBeginTx. A read-only transaction takes no lock
-// that blocks others, and sees the data that was committed at its first read.
+// BeginTx implements driver.ConnBeginTx. A read-only transaction takes no lock that blocks others,
+// and sees what was committed before its first read.
 func (c *pooled) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
 	if o.ReadOnly {
 		return c.beginReadOnly(ctx)

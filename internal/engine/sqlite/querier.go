@@ -60,8 +60,8 @@ func (db *database) Querier(ctx context.Context) (engine.Querier, error) {
 	return q, nil
 }
 
-// Reset implements engine.Querier. There is no connection to lose, and no call
-// leaves a transaction open.
+// Reset implements engine.Querier. It has nothing to do: there is no connection to a server that
+// could be lost, and no call leaves a transaction open.
 func (q *querier) Reset(ctx context.Context) error { return ctx.Err() }
 
 func (q *querier) Close() error {

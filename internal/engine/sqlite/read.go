@@ -168,8 +168,8 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, err
 }
 
-// snapshotTries limits how often the sessions begin their transactions. They begin again if another
-// connection has written meanwhile.
+// snapshotTries limits how often the sessions begin their transactions. If another connection
+// writes while they begin, they begin again.
 const snapshotTries = 20
 
 // OneSnapshot implements engine.Reader. A transaction sees what is committed at its first read. All

@@ -16,9 +16,9 @@ var strictClasses = map[string]engine.ResultClass{
 }
 
 // compound matches a query of several parts, such as SELECT ... UNION SELECT ... or VALUES. The
-// types of its columns are declared by the first part only. collated matches a query with
-// collations, or with JSON: the same text means one thing to a function if it is JSON, and another
-// if it isn't.
+// types of its columns are declared by the first part only. collated matches a query with a
+// collation, or with JSON: functions treat a value of JSON differently from a text with the same
+// characters.
 var (
 	compound = regexp.MustCompile(`(?i)\b(union|intersect|except)\b|\bvalues\s*[(/-]`)
 	collated = regexp.MustCompile(`(?i)\bcollate\b|json|->`)

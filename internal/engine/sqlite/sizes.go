@@ -146,8 +146,8 @@ func (t *treeFile) walk(page int64, depth int, fn func(children []int64, leaves 
 }
 
 // children returns the child pages of an interior page, or none for a leaf. A page beyond the
-// file's end counts as a leaf: another process has just added it, and it is only in the write-ahead
-// log.
+// file's end counts as a leaf: another connection has just added it, and it is only in the
+// write-ahead log.
 func (t *treeFile) children(page int64) ([]int64, error) {
 	_, err := t.file.ReadAt(t.buf, (page-1)*t.size)
 	if errors.Is(err, io.EOF) {

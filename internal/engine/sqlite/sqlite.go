@@ -54,8 +54,8 @@ type database struct {
 	write  *connection
 	handle handle // of write
 	turn   chan struct{}
-	// Protected by turn: the next server-assigned key by table, the prepared
-	// statements of every batch, and the number of schema changes.
+	// Protected by turn: for each table the next key that the engine assigns, the prepared
+	// statements for batches, and the number of schema changes.
 	nextKey map[string]int64
 	stmts   map[string]stmt
 	epoch   int64

@@ -61,7 +61,7 @@ var declaredType = regexp.MustCompile(`^[A-Z_][A-Z0-9_]*( [A-Z_][A-Z0-9_]*)*( ?\
 // TempTable implements engine.Reader. If the query's column is a column of a table, the temporary
 // table's column has the same declared type, and so the affinity by which SQLite compares values.
 // If the query's column is an expression, the temporary table's column has no type. Values are
-// bound.
+// inserted as bound parameters.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	fail := func(err error) (*engine.TempTable, error) {
 		return nil, fmt.Errorf("create temporary table %s: %w", name, err)

@@ -123,8 +123,8 @@ func (w words) RowHash(cols []engine.SchemaColumn) string {
 
 func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(cols) }
 
-// CreateTemplate implements engine.Words. If the name of an index is taken, it appends a number to
-// the name: a template that was renamed to become a period has kept the names of its indexes.
+// CreateTemplate implements engine.Words. If the name of an index is taken, CreateTemplate appends
+// a number to it: a template that was renamed to become a period has kept the names of its indexes.
 func (w words) CreateTemplate(t *engine.Table, name string, _ engine.Storage) []string {
 	if t.Definition == nil && len(t.Columns) == 0 {
 		// The columns and keys are unknown. This statement fails with a message.
