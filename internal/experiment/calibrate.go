@@ -25,8 +25,8 @@ const (
 // A Calibration is what open partitions of a table cost, measured on private servers.
 type Calibration struct {
 	engine.OpenCost
-	// Add is the time in seconds that adding one partition takes, by the number of partitions that
-	// exist. From says how the costs were measured.
+	// Add is the time in seconds for adding one partition, as a function of the number of partitions
+	// that exist. From says how the costs were measured.
 	Add  statistics.Line
 	From string
 }

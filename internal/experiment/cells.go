@@ -243,12 +243,12 @@ func (r *cellsRun) fill(ctx context.Context, db *database, dropExisting bool) (e
 	return err
 }
 
-// maxGrowth is the share of its rows by which a table may grow before it is recreated,
-// so that all cells measure the same table.
+// A table is recreated once it has grown by more than the share maxGrowth of its rows, so that all
+// cells measure about the same table.
 const maxGrowth = 0.1
 
-// A cell is one measurement: a turn on a contender. The cells of one turn in one round have the
-// same number, counted from 0.
+// A cell is one measurement: a turn, which is an operation with a number of clients, on a
+// contender. The cells of one turn in one round have the same number, counted from 0.
 type cell struct {
 	turn
 	contender

@@ -106,8 +106,8 @@ func (s *Spec) trials() (out []Trial) {
 	return out
 }
 
-// inTurn returns the order for a round, counted from 0. Every other round is reversed, so that no
-// item always runs first, or always after the same item.
+// inTurn returns the items in the order for a round; rounds are counted from 0. Every other round
+// is reversed, so that no item always runs first, or always after the same item.
 func inTurn[T any](what []T, round int) []T {
 	what = slices.Clone(what)
 	if round%2 == 1 {
@@ -190,7 +190,7 @@ func early(ctx context.Context, err error) error {
 	return err
 }
 
-// header returns the header of a trial's run. own has the fields that only the workload knows, cfg
+// header returns the header of a trial's run. own has the fields that only the workload knows; cfg
 // says how the workload runs. The measurement adds what it learns from the open database and the
 // machine.
 func (e *Env) header(t *Trial, cfg *bench.Config, own result.Run) result.Run {

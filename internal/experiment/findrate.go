@@ -21,9 +21,10 @@ const (
 	// trial judges a thousand of them, enough for a 99th percentile. It also includes a few of the
 	// seconds in which a server writes back deferred changes.
 	DefaultTrial = 15 * time.Second
-	// SearchBatch and SearchWriters are the defaults of a search. A response time is meant for a
-	// user's transaction, which is small. There must be more writers than operations in progress, or
-	// operations wait for a writer: if each operation takes 20 ms, 16 writers execute 800 a second.
+	// SearchBatch and SearchWriters are the defaults of a search. Batches are small, because a limit
+	// of the response time is meant for a user's transaction. There must be more writers than
+	// operations in progress, or operations wait for a writer: if each operation takes 20 ms, 16
+	// writers execute 800 a second.
 	SearchBatch, SearchWriters = 10, 16
 
 	// trialIntervals is the least number of intervals of a trial: the backlog is judged by quarters of
@@ -56,7 +57,7 @@ type rateSearch struct {
 	// unsettled means that the server may still have work left over from an earlier run.
 	unsettled bool
 	// over means that no further trial follows. It is set during the last trial, so that this trial
-	// proves the table.
+	// also verifies the table.
 	over bool
 	recs []result.Record
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// An IbenchSpec has the options of the modern insert benchmark. The rows of its first step are
-// Spec.Rows.
+// An IbenchSpec has the options of the modern insert benchmark. The number of rows of its first
+// step is Spec.Rows.
 type IbenchSpec struct {
 	// RowsI1 and RowsI2 are the rows of steps l.i1 and l.i2; 0 is the published multiple of Spec.Rows.
 	RowsI1 int64 `json:"rows-i1,omitempty" toml:"rows-i1,omitempty"`

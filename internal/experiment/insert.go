@@ -231,8 +231,8 @@ func (r *insertRun) noteHeld(ctx context.Context, iv *result.Interval) {
 // afterwards bounds the reading of figures from the server after an interrupt.
 const afterwards = 20 * time.Second
 
-// tableSize measures the tables of a workload, also after an interrupt. The tables hold the given
-// number of rows.
+// tableSize measures the size of a workload's tables, also after an interrupt. The tables hold the
+// given number of rows.
 func tableSize(ctx context.Context, w *workload.Insert, held int64) (*result.Size, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()

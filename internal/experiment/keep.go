@@ -93,8 +93,8 @@ func (r *keepRun) prepare(ctx context.Context) error {
 	return r.checkSpeed(ctx)
 }
 
-// checkSpeed refuses a clock that runs ahead if the table or one of its roll-ups has rows: by that
-// clock the rows would soon exceed the retention and be dropped.
+// checkSpeed refuses a clock that runs faster than real time if the table or one of its roll-ups
+// has rows: by that clock the rows would soon exceed the retention and be dropped.
 func (r *keepRun) checkSpeed(ctx context.Context) error {
 	if r.spec.Keep.Speed == 1 || target.Private(r.db.Text) {
 		return nil

@@ -21,7 +21,7 @@ const (
 )
 
 // Prove measures the gain of a change that a finding proposes: it inserts rows of a table into
-// private servers of a kind, some with the change and some without it.
+// private servers of the given kind, some with the change and some without it.
 func (e *Env) Prove(ctx context.Context, kind string, table *TableSpec, t *engine.Trial, rows int64) (*engine.Gain, error) {
 	type side struct {
 		params, layout, what string

@@ -32,8 +32,8 @@ type Repeated struct {
 	Tables []string
 }
 
-// Add adds the configuration of a recorded run to a side. It refuses a run that can't be made
-// again. It opens no database.
+// Add adds the configuration of a recorded run to a side of the comparison. It refuses a run that
+// can't be made again. It opens no database.
 func (r *Repetition) Add(side string, rec *result.Record) error {
 	c, err := repeated(&rec.Run)
 	if err != nil {

@@ -90,8 +90,8 @@ func headerFields(r *result.Run) map[string]string {
 }
 
 // Sides divides the runs of one record into two sides: the runs that --a and --b select, or the
-// sides that compare --repeat measured, or else the only two configurations. groups has the runs by
-// configuration, path is the record's file.
+// sides in a record of compare --repeat, or else the only two configurations. groups has the runs
+// by configuration, path is the record's file.
 func Sides(recs []result.Record, path string, a, b Selection, groups [][]result.Record) (before, after []result.Record, err error) {
 	if a == nil && b == nil {
 		sided := Selection{{Field: "side", Value: "A"}}

@@ -21,7 +21,7 @@ import (
 
 // A Spec says what an experiment is: its targets, table, layouts, load, limits and
 // proof. The flags of `rowmill bench` fill it, the header of each run stores it, and
-// --resume and compare --repeat read it back. A zero field is the default of the
+// --resume and compare --repeat read it back. A zero field means the default of the
 // workload or of the engine, unless the field says otherwise.
 //
 // In JSON and TOML, keys are the names of the flags; durations are texts such as "1m30s".
@@ -31,12 +31,12 @@ type Spec struct {
 	// Targets are the databases, measured in turn; most workloads have exactly one.
 	Targets []string `json:"targets" toml:"targets"`
 
-	// Replicas are replicas of the only target, besides the replicas of a private server; their delay
-	// is measured.
+	// Replicas are further replicas of the target, besides those of a private server. The delay of
+	// each is measured. Only a Spec with a single target may have Replicas.
 	Replicas []string `json:"replica,omitempty" toml:"replica,omitempty"`
 
-	// Preset names the table and its rows. Indexes and TablePerWriter replace the
-	// preset's own; nil keeps them.
+	// Preset names the table and its rows. Indexes and TablePerWriter override what the preset says
+	// of them, unless they are nil.
 	Preset         string `json:"preset,omitempty" toml:"preset,omitempty"`
 	Indexes        *int   `json:"indexes,omitempty" toml:"indexes,omitempty"`
 	TablePerWriter *bool  `json:"table-per-writer,omitempty" toml:"table-per-writer,omitempty"`
@@ -67,8 +67,8 @@ type Spec struct {
 	// DiskRecord is a record of `bench disk` that the disk reads of inserts are compared with.
 	DiskRecord string `json:"disk,omitempty" toml:"disk,omitempty"`
 
-	// DropExisting drops tables of the same names first. NoVerify omits the proof that
-	// the tables hold the rows that were sent.
+	// DropExisting drops existing tables of the same names before the run. NoVerify omits the proof
+	// that the tables hold the rows that were sent.
 	DropExisting bool `json:"drop-existing,omitempty" toml:"drop-existing,omitempty"`
 	NoVerify     bool `json:"no-verify,omitempty" toml:"no-verify,omitempty"`
 	// NoWork omits the fixed computation that is timed beside a steady load.
@@ -79,8 +79,9 @@ type Spec struct {
 
 // A LoadSpec says what clients do, and how fast.
 type LoadSpec struct {
-	// Writers insert Batch rows in a transaction, by Method, at Rate rows per second
-	// together; a rate of 0 is as fast as possible. All rows derive from Seed.
+	// Writers is the number of writers. Each inserts Batch rows in a transaction, by Method.
+	// Together they insert Rate rows per second; a Rate of 0 is as fast as possible. All rows derive
+	// from Seed.
 	Writers int     `json:"writers,omitempty" toml:"writers,omitempty"`
 	Batch   int     `json:"batch,omitempty" toml:"batch,omitempty"`
 	Method  string  `json:"method,omitempty" toml:"method,omitempty"`

@@ -20,8 +20,8 @@ const (
 	steadyPeriod = 10 * time.Minute
 	// steadyWork is the interval at which the fixed computation is timed.
 	steadyWork = time.Second
-	// leastPerInterval is the least number of commits per interval. The last commit of an interval may
-	// fall into the next interval; of 20 commits, that is no more than the tolerance of 5%.
+	// leastPerInterval is the least number of commits per interval. The last commit of an interval
+	// may fall into the next interval: one commit of 20 is no more than the tolerance of 5%.
 	leastPerInterval = 20
 )
 

@@ -114,8 +114,8 @@ func Read(ctx context.Context, path string) (_ []result.Record, err error) {
 	return result.Read(f, path)
 }
 
-// ReadAll reads the runs of all files, in order. It omits runs of a scenario that failed or were
-// interrupted, and were made again later in the same file.
+// ReadAll reads the runs of all files, in order. It omits failed and interrupted runs of a scenario
+// if they were made again later in the same file.
 func ReadAll(ctx context.Context, paths []string) ([]result.Record, error) {
 	var recs []result.Record
 	for _, path := range paths {
@@ -128,8 +128,8 @@ func ReadAll(ctx context.Context, paths []string) ([]result.Record, error) {
 	return recs, nil
 }
 
-// withoutSuperseded omits the runs of a scenario that failed or were interrupted, and were made
-// again later in the same file.
+// withoutSuperseded omits failed and interrupted runs of a scenario if they were made again later
+// in the same file.
 func withoutSuperseded(recs []result.Record) []result.Record {
 	var out []result.Record
 	for i := range recs {
