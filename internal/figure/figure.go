@@ -41,7 +41,7 @@ func grouped(s string) string {
 }
 
 // Plural formats a number with a noun: 1 row, 2,000 rows. If the plural isn't the noun with an s,
-// the caller gives it. Both may have a verb: 1 row was, 2 rows were.
+// the caller gives it. Both forms may include a verb: 1 row was, 2 rows were.
 func Plural[N int | int64](n N, one string, many ...string) string {
 	switch {
 	case n == 1:
