@@ -36,8 +36,8 @@ type plan struct {
 	Open []*chunk `json:"open,omitempty"`
 }
 
-// A chunk is the rows of a segment after key After, up to key Last. Its rows have the numbers from
-// From up to, but excluding, To, as counted when the chunk was planned.
+// A chunk is the rows of a segment after the key After, up to the key Last. Its rows have the
+// numbers from From up to, but excluding, To, as counted when the chunk was planned.
 type chunk struct {
 	From    int64    `json:"from"`
 	To      int64    `json:"to"`
@@ -183,8 +183,8 @@ func (l *serverLoad) planSegment(ctx context.Context, i int, after []string, nex
 // firstRows is the number of rows of chunks before the width of rows is known.
 const firstRows = 500
 
-// rowsOfChunk returns the number of rows of the next chunk. It aims at Options.Bytes and allows at
-// most Options.Rows.
+// rowsOfChunk returns the number of rows of the next chunk, which is to have about Options.Bytes
+// bytes, and has at most Options.Rows rows.
 func (l *serverLoad) rowsOfChunk() int {
 	rows, bytes := l.readRows.Load(), l.readBytes.Load()
 	if rows == 0 {
@@ -193,8 +193,8 @@ func (l *serverLoad) rowsOfChunk() int {
 	return max(min(l.opt.Rows, int(float64(l.opt.Bytes)*float64(rows)/float64(max(bytes, 1)))), 1)
 }
 
-// shareOf estimates which part of all rows lies below a key, in millionths. It assumes that the
-// keys of a segment are spread evenly.
+// shareOf estimates the share of all rows that lies before the key at, in millionths. at is a key
+// of segment i, whose keys range from begin to until, and are assumed to be spread evenly.
 func (l *serverLoad) shareOf(i int, begin, until, at []string) int64 {
 	number := func(key []string) (float64, bool) {
 		if key == nil {

@@ -245,9 +245,9 @@ func (in *Inbox) put(ctx context.Context, post Post, sum string) (Receipt, error
 		}
 		return Receipt{}, refused
 	}
-	// Telegraf with csv_header = true writes the header only in its first request, but announces it
-	// in each. So a post whose first line has values is refused: that row would be skipped as a
-	// header.
+	// Telegraf with csv_header = true writes the header only in its first request, though its URL
+	// may announce a header for all. So a post whose first line has values is refused: that row
+	// would be skipped as a header.
 	if post.Format.HasHeader() && head.Named {
 		if err := pool.target.CheckHeader(data[:skip], 1); err != nil && (!post.Format.Header || pool.target.HasValues(data[:skip])) {
 			return Receipt{}, &PostError{Err: err}

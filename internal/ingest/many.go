@@ -27,7 +27,8 @@ const DefaultFiles = 4
 type Many struct {
 	Options Options
 	// Files is the number of sources read at a time; 0 means DefaultFiles. It is always 1 on engines
-	// with serial writes, and for loads that update rows, because there the order of files matters.
+	// with serial writes, and for loads that update rows: their result depends on the order of the
+	// files.
 	Files int
 	// Bad returns the path of the file of bad rows of a source.
 	Bad func(source string) string
@@ -80,7 +81,8 @@ type Summary struct {
 
 // Run loads sources. It returns the outcomes and the errors of the sources that were begun, in
 // their order, and a summary. A failed source doesn't end the others, unless the server can't be
-// reached. The last error is about connections, or about a context that ended between two sources.
+// reached. The error that Run itself returns last is about connections, or about a context that
+// ended between two sources.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)

@@ -17,7 +17,7 @@
 //	        server.go, fetch.go
 //	format  package format        cuts it at record boundaries, and parses its records into an engine.Batch
 //	lane    package lane          sends the rows within the table's periods, or publishes whole periods
-//	account missing.go            which rows that were loaded are missing; outcome.go describes the result
+//	account missing.go            which loaded rows are missing from the table; outcome.go describes the result
 package ingest
 
 import (

@@ -86,8 +86,9 @@ func (l *fileLoad) cutsOf(ctx context.Context, s *state.Source) ([]state.Cut, er
 	return lane.Retried(ctx, l.Load, func() ([]state.Cut, error) { return l.State.Cuts(ctx, s.Table, s.Key) })
 }
 
-// agrees reports whether the file has a source's bytes: its loaded part and the recorded cuts after
-// it. It reads the cuts first, because a load that ends replaces them by the loaded part.
+// agrees reports whether the file has the bytes of a recorded source: those of its loaded part, and
+// those of the recorded cuts after that part. It reads the cuts before it reads where the loaded
+// part ends, because a load that ends replaces the cuts by the loaded part.
 func (l *fileLoad) agrees(ctx context.Context, s *state.Source) (bool, error) {
 	var parts, cuts []state.Cut
 	if !s.Finished {

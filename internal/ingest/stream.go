@@ -214,8 +214,9 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool produces batches of the spool's remaining records. A batch joins as many records as are
-// there and the pace allows. Records with smaller offsets than below may be in the ledger already.
+// fromSpool joins the spool's remaining records to batches, each of as many records as are in the
+// spool at that time and the pace allows. Records with smaller offsets than below may be in the
+// ledger already.
 func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
 	targets := map[string]*format.Target{}
 	send := func(all []*format.Batch) error {

@@ -22,9 +22,9 @@ const (
 	watchAgain = 30 * time.Second
 )
 
-// A Watch loads the files that appear in a directory. It loads a file once it hasn't changed for
-// watchSettled, and again after a change. A file that fails is reported by Options.Say, and not
-// tried again until it changes.
+// A Watch loads the files that appear in a directory. It loads a file as soon as the file hasn't
+// changed for watchSettled, and again after a change. A file that fails is reported by Options.Say,
+// and not tried again until it changes.
 type Watch struct {
 	Options Options
 	// Dir is the directory. Any takes files of all names, as in Expand.

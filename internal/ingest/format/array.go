@@ -13,9 +13,9 @@ var (
 	errOpenString = errors.New("a string of the JSON array isn't closed in its line")
 )
 
-// elementEnd returns the end of the first record of p, a part of a JSON array after its opening
-// bracket; 0 means that more bytes are needed. A record is an element with the comma or bracket
-// after it, or the text after the array.
+// elementEnd returns the end of p's first record; 0 means that more bytes are needed. p is a part
+// of a JSON array, after the array's opening bracket. A record is an element with the comma or
+// bracket after it, or the text after the array.
 func elementEnd(p []byte, final bool) (int, error) {
 	i := elementBegin(p)
 	if i == len(p) {

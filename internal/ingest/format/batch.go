@@ -35,8 +35,9 @@ type span struct {
 	at, end int // where its rows begin and end in the batch's data
 }
 
-// Join makes one batch of several that follow each other in a spool and have one target. Each still
-// gets its own line of the ledger, so that the next load may join them in other groups.
+// Join makes one batch of several batches that follow each other in a spool and have one target.
+// Each of them still gets its own line of the ledger, so that the next load may join them in other
+// groups.
 func Join(all []*Batch) *Batch {
 	if len(all) == 1 {
 		return all[0]

@@ -286,7 +286,7 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 }
 
 // Destination takes the names of the fields from the options, the header or the table s. It calls
-// the function of with these names and returns its target, or nil if the source is empty.
+// of with these names, and returns the target that of returns; nil if the source is empty.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)

@@ -1,8 +1,8 @@
 // Package format turns the bytes of a source into rows of a table: CSV, TSV, JSON, line
 // protocol, Parquet files and dumps of SQL, compressed or not.
 //
-// An Input is an open file or stream, decompressed and decoded to UTF-8; Parquet and dumps are
-// read as the TSV of their rows. A Cutter divides it into batches at record boundaries. A Parser
+// An Input is an open file or stream, decompressed and decoded to UTF-8; Parquet and dumps are read
+// as the TSV of their rows. A Cutter divides this text into batches at record boundaries. A Parser
 // fills an engine.Batch with the rows of such a batch, for a Target: the columns of the table that
 // the source has. Rows that can't be read are Rejected, with the line and the reason; what makes
 // all rows of a source unreadable is an error.
@@ -17,7 +17,7 @@
 //		p.Parse(b) // p.Batch has its rows
 //	}
 //
-// A new format is a file and an entry of Kinds. The text that is read of a Parquet file or a dump
+// A new format is a file and an entry of Kinds. The text as which a Parquet file or a dump is read
 // must never change: batches are identified by its bytes.
 package format
 

@@ -179,7 +179,7 @@ func (in *Input) open(encoding string) error {
 }
 
 // unpack sets the reader to the content of r, decompressed and decoded. Before it reads r to its
-// end, it calls is, and tells it whether r is compressed.
+// end, it calls is(packed), where packed says whether r is compressed.
 func (in *Input) unpack(r io.Reader, encoding string, is func(packed bool)) error {
 	content, stop, err := unpack(r, in.name, is)
 	if stop != nil {

@@ -22,12 +22,12 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// A Parquet file is read as the text of its rows: TSV without a header, whose format is
-// ParquetFormat. This text identifies the file and its batches, so a file with the same rows but
-// other codecs or row groups counts as the same file. The text of a value must therefore never
-// change. It is exact, even for binary fractions.
+// A Parquet file is read as the text of its rows: TSV without a header. This text identifies the
+// file and its batches, so a file with the same rows but other codecs or row groups counts as the
+// same file. The text of a value must therefore never change. It is exact, even for binary
+// fractions.
 
-// ParquetFormat is the format of that text.
+// ParquetFormat returns the format of the text as which a Parquet file is read.
 func ParquetFormat(f *Format, columns []string) Format {
 	return Format{Kind: TSV, NoHeader: true, Nulls: []string{`\N`}, Columns: columns, Set: f.Set}
 }

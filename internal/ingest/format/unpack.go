@@ -104,7 +104,7 @@ var (
 
 // unpack returns a reader of r's content: decompressed, or r itself if it isn't compressed. If the
 // name implies compression, e.g. by .gz, the content must be compressed or text. Before unpack
-// reads beyond the first bytes, it calls is, and tells it whether r is compressed.
+// reads beyond the first bytes, it calls is(packed), where packed says whether r is compressed.
 func unpack(r io.Reader, name string, is func(packed bool)) (_ *bufio.Reader, stop func(), err error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	p, begun, err := peekPacking(in)

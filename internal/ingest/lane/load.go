@@ -3,8 +3,8 @@
 //
 // A Load has the source, its counts and its result; drivers of files, streams and servers pass
 // batches to its Run. Senders commit them concurrently, each batch in one transaction with its
-// line of the ledger. Before that, rows that have no period, or that the server refuses, are
-// written to the file of bad rows. That is the lane Live.
+// line of the ledger. Before the commit, rows that have no period, or that the server refuses, are
+// written to the file of bad rows. This way of loading is the lane Live.
 //
 // The rows of empty periods, and of other periods that are over, are worth more work: a Collector
 // sorts them by period and key, and a Publisher makes a table of each period's rows, which becomes
@@ -202,8 +202,8 @@ func (l *Load) Count(b state.Counts, size int64) {
 	l.rows.Add(b.Sent)
 }
 
-// Recount sets the counts to those recorded for the source. After a lost lock they include batches
-// whose commit was not acknowledged, and batches of another process.
+// Recount sets the counts to those recorded for the source. After a lost lock, the recorded counts
+// include batches whose commit was not acknowledged, and batches of another process.
 func (l *Load) Recount(known state.Counts) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ type Progress struct {
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
-	// Of a source without a size, Share is the part that is read, 0 to 1, and ShareBefore the part
-	// that earlier loads had read.
+	// If the source has no size, Share is the share of it that has been read, 0 to 1, and
+	// ShareBefore the share that earlier loads had read.
 	Share, ShareBefore float64
 	// Collected counts the rows to publish, Written those written so far, in the time Publishing.
 	Collected, Written int64

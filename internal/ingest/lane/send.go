@@ -76,8 +76,8 @@ var errDone = errors.New("the batch is in the ledger")
 var errOverlap = errors.New("some of the merged batches are in the ledger")
 
 // send commits a batch with its line of the ledger, and returns that line; with Dry it only checks
-// the batch. If the batch was joined and some of its parts are committed, it sends the parts one by
-// one.
+// the batch. If the batch was joined from several, and some of these are already committed, send
+// sends each of them on its own.
 func (s *sender) send(ctx context.Context, b *Batch) (state.Batch, error) {
 	out, err := s.sendOnce(ctx, b)
 	if !errors.Is(err, errOverlap) {
@@ -261,8 +261,9 @@ func (s *sender) commit(ctx context.Context, b *Batch, out *state.Batch) error {
 	return nil
 }
 
-// record writes the batch's line of the ledger, and all that belongs to it, in the transaction that
-// has inserted the rows. It returns errDropped, or errDone if the ledger already has the line.
+// record writes the batch's line of the ledger, and the notes of changed ranges for roll-ups, in
+// the transaction that has inserted the rows. It returns errDropped, or errDone if the ledger
+// already has the line.
 func (l *Load) record(ctx context.Context, loader engine.Loader, out *state.Batch, ranges []state.Extent) error {
 	rolled, err := l.periods.before(ctx, loader, l.Source, ranges)
 	if err != nil {

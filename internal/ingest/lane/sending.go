@@ -32,10 +32,10 @@ type Sending struct {
 	Hurry    <-chan struct{}
 	Patience time.Duration
 
-	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes rows. Up to
-	// Memory bytes of rows to publish are collected in memory, 0 means DefaultMemory; the rest is in a
-	// file in Dir, "" means .rowmill. Parallel is how many periods are published at a time; 0 means
-	// the number of processors.
+	// Lane is how rows reach the table; "" means Auto. Publisher, unless nil, publishes rows. Memory
+	// is how many bytes of rows to publish are collected in memory; 0 means DefaultMemory. Further
+	// rows are in a file in the folder Dir; "" means .rowmill. Parallel is how many periods are
+	// published at a time; 0 means the number of processors.
 	Lane      Lane
 	Publisher Publisher
 	Memory    int64

@@ -13,7 +13,7 @@ import (
 )
 
 // Append adds a record and returns when it is on disk. If the budget or the disk has no room for
-// it, Append waits until Release frees some or ctx ends.
+// it, Append waits until Release frees room or ctx ends.
 //
 // A failed write leaves the spool as it was. After a failed sync, the record may be there or not,
 // and nothing more can be appended until the spool is opened again.
