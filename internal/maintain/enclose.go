@@ -29,9 +29,9 @@ func (d *enclosing) task() Task                            { return Task{Kind: E
 func (d *enclosing) period() (rolling.Partition, bool)     { return d.Part, true }
 func (d *enclosing) tables(string) (copies, rows []string) { return nil, []string{d.With} }
 
-// createIn creates periods. If the partition in their place has too many rows to be split, its rows
-// become one long period, which enclosed describes, and no other period is created. The caller then
-// looks again which periods are missing. Otherwise enclosed is "".
+// createIn creates periods. If the partition in their place has too many rows to be split, createIn
+// creates none of them, but makes one long period of these rows, and returns its description as
+// enclosed; otherwise enclosed is "". The caller then looks again which periods are missing.
 func (t creator) createIn(ctx context.Context, step engine.CreatePartitions) (enclosed string, err error) {
 	err = t.TryLocked(ctx, step)
 	var crowd *engine.CrowdedError

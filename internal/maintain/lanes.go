@@ -88,8 +88,9 @@ type changing interface {
 	// period returns the period that the change affects; false if it affects none, e.g. a restoration
 	// into a table of its own.
 	period() (rolling.Partition, bool)
-	// tables returns the names of the tables that the change uses besides the rolling table. Rows in
-	// copies are also elsewhere; rows in the tables named by rows may be nowhere else.
+	// tables returns the names of the tables that the change uses besides the rolling table. The
+	// tables in copies only have rows that are also elsewhere. The tables in rows may have the only
+	// copy of theirs.
 	tables(step string) (copies, rows []string)
 	// resume completes the change from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)
@@ -150,9 +151,10 @@ type Passed struct {
 	Jobs  []state.Job // the next task of each lane
 }
 
-// Pass executes the due tasks of a lane in order; unless only is nil, just tasks of these kinds.
-// Unless until is zero, it begins no task after that time, so that other tables get their turn. It
-// goes on after a failed task, unless a lock was not granted, and returns all errors together.
+// Pass executes the due tasks of a lane in order. If only isn't nil, Pass executes just tasks of
+// these kinds. If until isn't zero, it begins no task after that time, so that other tables get
+// their turn. It goes on after a failed task, unless a lock was not granted, and returns all errors
+// together.
 func (t *Table) Pass(ctx context.Context, lane Lane, only []Kind, until time.Time) (Passed, error) {
 	now, err := t.runner().begin(ctx, lane)
 	if now == nil {

@@ -190,14 +190,15 @@ func (t publisher) lead(ctx context.Context, d *publishing) (lease engine.Lease,
 	return lease, err
 }
 
-// A givenUp error says why a publication was given up. Its tables are removed, so the load may
-// insert the rows instead.
+// A givenUp error says why a publication was given up. The publication's tables are removed, so the
+// load may insert the rows instead.
 type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }
 
-// unfinished is the error of a publication that will be completed later. It removes error classes
-// that would make the load insert the rows, because the rows would then be there twice.
+// unfinished returns the error of a publication that will be completed later. It removes from err
+// the classes for which the load would insert the rows: after the completion, the rows would be in
+// the table twice.
 func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {

@@ -233,9 +233,9 @@ func unswapped(err error) string {
 }
 
 // abandonRebuild ends a rebuild whose copy can't be used. It removes the copy, and breaks the seals
-// of the periods, so that they are sealed and rebuilt again, except those in lost: other programs
-// have dropped them. If the server was killed between two statements of the swap, a table of r.Out
-// has rows of a period: they are put back.
+// of the periods, so that they are sealed and rebuilt again. It leaves out the periods in lost,
+// which other programs have dropped. If the server was killed between two statements of the swap, a
+// table of r.Out has the rows of a period, and these rows are put back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)
@@ -268,7 +268,7 @@ func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebui
 }
 
 // putBack moves the rows of a table back into the rolling table, except rows whose key the rolling
-// table already has: its row is newer.
+// table already has: the rolling table's row is newer.
 func (t rebuilder) putBack(ctx context.Context, out string) error {
 	d, cols := t.DB.Dialect(), t.columns()
 	table, out := d.Quote(t.Table.Name), d.Quote(out)

@@ -238,8 +238,8 @@ func (v *events) Reach(point string) {
 	}
 }
 
-// repeatAfter is how long an identical failure is not logged again. Otherwise retries every second
-// for hours would fill the log.
+// For the time repeatAfter, an identical failure is not logged again: retries every second for
+// hours would fill the log.
 const repeatAfter = 30 * time.Second
 
 // failures are the recent failures of this process.

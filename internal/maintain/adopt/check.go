@@ -189,8 +189,9 @@ type extent struct {
 }
 
 // checkRows returns the extent of the rows within a part of the axis, a condition for the rows
-// outside of it, and their number. It reads the table along its primary key, chunk by chunk: during
-// one long statement, the server would keep the old versions of all changed rows.
+// outside of that part, and how many such rows there are. It reads the table along its primary key,
+// chunk by chunk: during one long statement, the server would keep the old versions of all changed
+// rows.
 func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in rolling.Period) (e extent, outside string, n int64, err error) {
 	t, by, from := j.Table, j.quote(j.Table.By), j.quote(j.Table.Name)
 	outside = by + " < " + j.DB.Words().Literal(t, in.From)
