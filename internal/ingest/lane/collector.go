@@ -15,8 +15,8 @@ import (
 )
 
 // A Collector collects the rows of the periods that are published, while the rows of other periods
-// are sent. Before a batch is recorded as loaded, the Collector records which periods of the batch's
-// rows are published.
+// are sent. Before a batch is recorded as loaded, the Collector records which of the batch's
+// periods are published.
 type Collector struct {
 	*Load
 	target *format.Target
