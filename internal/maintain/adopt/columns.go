@@ -54,8 +54,8 @@ func hasDefault(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.EqualFold(w, "DEFAULT") })
 }
 
-// families are the first words of types' names; the words of a line mean the same type. SQLite
-// keeps the declared name, so names without synonyms are listed too.
+// families lists the names of column types. The names in one string mean the same type. SQLite
+// keeps the name that was declared, so types with only one name are listed too.
 var families = []string{
 	"tinyint bool boolean", "smallint int2 smallserial", "mediumint", "int integer int4 serial serial4", "bigint int8 bigserial serial8",
 	"double float8", "real float4", "decimal numeric dec fixed", "char character bpchar", "varchar",

@@ -135,7 +135,8 @@ func (j *job) postpone(ctx context.Context, m *mirror) error {
 }
 
 // catchUpBefore applies the log before the lock is taken. If the source is empty and the target
-// isn't, it compares both: the cause may be TRUNCATE, which fires no trigger on some servers.
+// isn't, it compares the two tables: the cause may be TRUNCATE, which fires no trigger on some
+// servers.
 func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 	if m.unlogged() {
 		return nil // everything happens under the lock
@@ -159,8 +160,8 @@ func (j *job) catchUpBefore(ctx context.Context, m *mirror) error {
 	return err
 }
 
-// lockTries limits the attempts to take a lock: with the wait of each attempt and the
-// pauses in between, at least half an hour.
+// lockTries is how often a lock is tried. With the waits for the lock and the pauses in between,
+// the tries take at least half an hour.
 const lockTries = 400
 
 // The pause between attempts, in which other statements can proceed.
@@ -169,9 +170,9 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// locked repeats fn, which takes a table's lock, until it gets the lock. Each attempt
-// waits a limited time, during which statements on the table queue behind it; between
-// attempts they proceed. The holders of the lock are reported.
+// locked calls fn, which takes a table's lock, until fn gets the lock. Each call waits a limited
+// time, in which other statements on the table queue behind it. In the pauses between calls, these
+// statements proceed. locked reports who holds the lock.
 func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
 	who := ""
 	err := engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries, Waiting: func(err error) error {

@@ -9,8 +9,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// Leave converts a rolling table to a plain one by the steps of Undo. Undo has the old table; Leave
-// creates an empty one instead. So all chunks differ, and are copied.
+// Leave converts a rolling table to a plain one by the steps of Undo. Undo copies changes to the
+// old plain table; Leave begins with a new, empty one. So the comparison finds that all chunks
+// differ, and copies them.
 
 // Leaving reports whether a table is becoming a plain one by Leave.
 func Leaving(c *state.Change) bool {

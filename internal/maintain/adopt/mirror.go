@@ -105,9 +105,10 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 	return one.Insert(and(where, m.In("", p.Period)))
 }
 
-// leave makes replay discard the log entries of rows that the copy will reach later: rows that
-// satisfy where, with keys between after and until. The copy will read such a row as it is then. If
-// it no longer satisfies where by then, it has a newer entry, which is applied.
+// leave makes replay discard the log entries of rows that the copy has yet to reach: rows that
+// satisfy where, with keys between after and until. The copy will read such a row in its state at
+// that time. If the row no longer satisfies where at that time, the change has a newer log entry,
+// which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
@@ -123,9 +124,9 @@ func (m *mirror) between(after, until []string) (string, []any, error) {
 	return keys.Range(after, until)
 }
 
-// arrived determines, before the first chunk, up to which key the target has rows. A copy that was
-// interrupted after its last chunk may have applied changes to rows beyond the key that it
-// recorded. When the copy reaches such rows, it keeps them unchanged. So their log entries must be
+// arrived determines, before the first chunk, up to which key the target has rows. That may be
+// beyond the key that an interrupted copy has recorded, because the copy has applied changes to
+// later rows. The copy doesn't change rows that the target has, so their log entries must be
 // applied.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = engine.Predicate{}
@@ -210,8 +211,8 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 }
 
 // logOutside writes to the log the keys of rows that have no period, between two keys (nil means
-// unbounded), so that they are copied to the table for late rows. They were inserted after the
-// check and before the triggers existed, or they are already in the log: applying an entry twice is
+// unbounded). So these rows get into the table for late rows. They were inserted after the check
+// and before the triggers existed; or the log has them already, and applying an entry twice is
 // harmless.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
@@ -233,8 +234,9 @@ func (m *mirror) logFrom(table, where string) string {
 	return fmt.Sprintf("INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s", m.Quote(m.Log), cols, cols, m.Quote(table), where)
 }
 
-// logReturned writes to the log the keys of late rows for which a period now exists, so that they
-// are copied into it. It must not be called while the copy has yet to reach rows of these periods.
+// logReturned writes to the log the keys of late rows for which a period now exists, so that these
+// rows are copied into the period. It must not be called before the copy has passed the rows of the
+// period.
 func (m *mirror) logReturned(ctx context.Context) error {
 	inside := m.Inside("")
 	if inside == "" {
@@ -243,8 +245,8 @@ func (m *mirror) logReturned(ctx context.Context) error {
 	return m.exec(ctx, m.logFrom(m.Late, inside))
 }
 
-// catchUp makes the plain table equal to a rolling table whose changes are not logged, in one
-// transaction.
+// catchUp makes the plain table equal to a rolling table whose changes are not logged. x is the
+// transaction of the cut-over.
 func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 	if err := engine.ExecEach(ctx, x, m.catchUpStatements()); err != nil {
 		return err

@@ -28,8 +28,8 @@ func (j *job) planned(ctx context.Context) (*data, error) {
 	return j.checker().check(ctx)
 }
 
-// Plan checks whether the plain table can be adopted, as Run does. If an adoption is in progress,
-// the plan consists of a note only.
+// Plan returns the plan of Run, after the same checks of the plain table. If an adoption is in
+// progress, the plan consists of a note only.
 func Plan(ctx context.Context, o Options) (*Planned, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)
@@ -358,8 +358,8 @@ func (p *planner) rollingNow(ctx context.Context) string {
 	return newName(p.Table.Name)
 }
 
-// dropsNew adds the removal of the rolling table. now is the table's present name; the statements
-// use the name that the table will have by then.
+// dropsNew adds the statements that drop the rolling table. now is the name that the table has now;
+// in the statements it has the name that it will have when they are executed.
 func (p *planner) dropsNew(ctx context.Context, now string) error {
 	t := *p.Table
 	t.Name = now

@@ -292,8 +292,8 @@ func (j *job) dropNew(ctx context.Context) error {
 	return err
 }
 
-// liveViews returns the names of the roll-ups' views, which read the rolling table.
-// The next adoption creates them again.
+// liveViews returns the names of the roll-ups' views. They read the rolling table, and are dropped
+// with it. The next adoption creates them again.
 func (o Options) liveViews() []string {
 	var names []string
 	for _, r := range o.Declared.Rollups {

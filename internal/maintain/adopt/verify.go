@@ -21,8 +21,8 @@ const (
 	// checkTime is the target duration of a comparison, during which the server must
 	// keep old row versions.
 	checkTime = 300 * time.Millisecond
-	// mostPending limits the number of logged keys that a comparison excludes. If the compared range
-	// has more of them, they are applied first.
+	// mostPending limits the number of logged keys that a comparison excludes. If the log has more
+	// keys in the compared range, their changes are applied first.
 	mostPending = 300
 	// rounds limits the rounds that compare newly appended rows chunk by chunk. Few new rows are left
 	// after the first round. After the last round, all remaining rows are one chunk.

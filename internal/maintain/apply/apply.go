@@ -46,8 +46,9 @@ type Plan struct {
 	// Adopt means that the table is a plain one, which package adopt converts into a rolling one
 	// before the steps.
 	Adopt bool
-	// Before, unless nil, becomes adopt.Options.Before: it resets the records of a former table of
-	// that name. from is the start of the first period. BeforeSQL has its statements about roll-ups.
+	// Before, unless nil, resets the records of a former table of the same name. It becomes
+	// adopt.Options.Before. from is the start of the first period. BeforeSQL are those of its
+	// statements that change roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }

@@ -22,8 +22,8 @@ type recreation struct {
 	rollups *rollup.Recreation
 	// rows means that the rows recorded in the ledger were lost with the table.
 	rows bool
-	// undeclare means that the former declaration is to be discarded, because the new table has other
-	// positions or comes from elsewhere.
+	// undeclare means that the former table's declaration is discarded, because the new table has
+	// another axis, or is a plain table that may have other keys and columns.
 	undeclare bool
 	// notes are for the owner.
 	notes []string
@@ -164,9 +164,9 @@ func (t planner) createTable(ctx context.Context, n *recreation, step engine.Cre
 	return t.DB.Try(ctx, step)
 }
 
-// otherAxis compares the axes of the applied and the new declaration, because all recorded
-// positions depend on the axis. differs describes the difference, "" if there is none. as says what
-// to declare for the axis of the applied declaration.
+// otherAxis compares the axis of the applied declaration with that of the new one, because all
+// recorded positions depend on the axis. differs describes the difference; "" if there is none. as
+// says what the new declaration must have to keep the applied axis.
 func (t planner) otherAxis(applied *rolling.Declaration) (differs, as string) {
 	is := t.Declared
 	if was := applied.Period.Axis(); was != t.Table.Grid.Axis() {

@@ -131,8 +131,9 @@ func (t planner) recordedLevels(ctx context.Context) ([]string, error) {
 
 type addStep func(what string, statements []string, run func(context.Context) error)
 
-// planTriggersGone adds steps that drop the existing triggers. With all, it drops all of them and
-// their functions without looking, because a table that was dropped by hand leaves the functions.
+// planTriggersGone adds steps that drop the table's triggers. If all is true, they drop every
+// trigger that rowmill may have created, and its function, without a look at what exists: if the
+// table was dropped by hand, the functions are left.
 func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {
@@ -295,7 +296,8 @@ func (t planner) planRecordsGone(ctx context.Context, add addStep) error {
 }
 
 // ownTables returns the statements that drop rowmill's own tables. The table of declarations is
-// dropped last, because the removal that completes an interrupted one needs it to find the others.
+// dropped last: without it, a repeated removal would find nothing to remove, and leave the other
+// tables.
 func (t planner) ownTables(ctx context.Context) (out []string, err error) {
 	names := slices.Concat(t.State.Names(), []string{"rowmill_periods", "rowmill_heartbeat"}, t.State.Views())
 	slices.Reverse(names)

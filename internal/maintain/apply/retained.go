@@ -58,8 +58,8 @@ func Dropped(ctx context.Context, t *maintain.Table) ([]string, error) {
 	return planner{t}.dropped(ctx, applied, &rolling.Declaration{})
 }
 
-// dropped describes the periods that have passed retention by declaration d, but not by the former
-// declaration.
+// dropped describes the periods that retention drops under declaration d, but not under declaration
+// was.
 func (t planner) dropped(ctx context.Context, d, was *rolling.Declaration) ([]string, error) {
 	parts, _, err := t.withTail(ctx)
 	if err != nil || d.Keep.IsZero() || len(parts) == 0 {

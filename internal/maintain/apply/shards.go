@@ -117,8 +117,8 @@ func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes 
 	return nil
 }
 
-// CheckNode returns an error unless d was applied on a node with the same shards. With other
-// shards, a query could read rows twice, or miss some.
+// CheckNode returns an error unless d was applied on a node, with the shards that d has now. If the
+// shards differ, a query could read rows twice, or miss some.
 func CheckNode(ctx context.Context, d *rolling.Declaration, node string, db engine.Keeper) error {
 	stored, err := state.New(db).Declared(ctx, d.Name)
 	if err != nil && !errors.Is(err, engine.ErrNoTable) {

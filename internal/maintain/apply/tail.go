@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// fewRows is how many rows of a tail are at most copied into periods under the table's lock. That
-// takes about 20 ms.
+// fewRows is the largest number of rows of a tail that are copied into periods under the table's
+// lock. Copying them takes about 20 ms.
 const fewRows = 2000
 
 // mostTail limits the number of periods for the rows of a tail.
@@ -42,11 +42,11 @@ func (t planner) withTail(ctx context.Context) (parts []rolling.Partition, tail 
 // A tailPlan says how a tail is replaced by periods.
 type tailPlan struct {
 	tail rolling.Partition
-	// enclosed is one period for all rows of the tail, which get there without being copied. If the
-	// tail has few rows, enclosed has no name.
+	// enclosed is a period that takes over all rows of the tail without copying them. It is not
+	// used, and has no name, if the tail has few rows.
 	enclosed rolling.Partition
-	// periods replace the tail or, if enclosed has a name, the rest of the tail after enclosed. The
-	// rows of a tail with few rows are copied into periods.
+	// periods replace the tail or, if enclosed is used, the part of the tail after enclosed. If the
+	// tail has few rows, its rows are copied into periods.
 	periods []rolling.Partition
 	rows    int64 // at most one more than fewRows
 }
@@ -109,9 +109,9 @@ func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail
 // readUnderLock is how many rows a server reads in about 200 ms.
 const readUnderLock = 500_000
 
-// mostEnclosed is the number of rows from which a tail can't become a period without blocking
-// inserts for more than about 200 ms; 0 means no limit. On servers whose partitions have no lower
-// bounds, the server looks for rows of other times under the table's lock. That is fast only with
+// mostEnclosed returns how many rows a tail may have to become a period that blocks inserts for at
+// most about 200 ms; 0 means any number. On servers whose partitions have no lower bounds, the
+// server looks under the table's lock for rows before or after the period. That is fast only with
 // an index that begins with the time.
 func (t planner) mostEnclosed() int64 {
 	can := t.DB.Capabilities()

@@ -116,8 +116,8 @@ func (c *column) node() parquet.Node {
 	return n
 }
 
-// encode converts the server's text to a value, which may refer to the text. It returns errUnfit if
-// the text could not be restored exactly from the value.
+// encode converts the server's text to a value, which may share the memory of the text. It returns
+// errUnfit if the text could not be restored exactly from the value.
 func (c *column) encode(text []byte) (parquet.Value, error) {
 	switch c.Form {
 	case formInt:

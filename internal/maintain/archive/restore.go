@@ -18,18 +18,19 @@ const (
 	// commitRows and commitBytes limit one transaction.
 	commitRows  = 20_000
 	commitBytes = 16 << 20
-	// A row of at least largeRow bytes is sent as bound values. As literals it could take twice its
-	// size, and more than a server's packet.
+	// A row of at least largeRow bytes is sent as bound values. As literals, its text could be
+	// twice as long, and longer than a server accepts.
 	largeRow = 1 << 20
 )
 
-// Restore inserts the rows of a file of t, in batches, into the standalone table into, which must
-// be empty and have the columns of t. It then reads them back, and compares their number and
-// checksum with those of the file. s is the schema of t. Columns added to t since the file was
-// written get their default. note, which may be nil, is called with the number of rows so far.
+// Restore inserts the rows of a file, in batches, into the standalone table named into. The file
+// has rows of table t; s is the schema of t. The standalone table must be empty and have the
+// columns of t. Columns that were added to t after the file was written get their default. Restore
+// then reads the rows back, and compares their number and checksum with those of the file. It calls
+// note, which may be nil, with the number of rows inserted so far.
 //
-// After an error or a crash, into may contain some of the rows; the caller must drop and recreate
-// it.
+// After an error or a crash, the standalone table may have some of the rows; the caller must drop
+// and recreate it.
 func Restore(ctx context.Context, db engine.Keeper, t *engine.Table, s *engine.Schema, path string, into string, note func(rows int64)) (Info, error) {
 	fail := func(err error) (Info, error) {
 		return Info{}, fmt.Errorf("restore %s into %s: %w", path, into, err)

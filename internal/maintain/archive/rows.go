@@ -42,8 +42,8 @@ func (r *reader) each(ctx context.Context, fn func(row []sql.RawBytes) error) er
 			list = append(list, r.db.Words().AsText(c))
 		}
 	}
-	// r qualifies the columns, because PostgreSQL names the text of a column like the column, and
-	// ORDER BY would then sort by the text.
+	// The columns are qualified by r. Otherwise ORDER BY could mean a column of the SELECT list:
+	// PostgreSQL gives the text of a column the name of the column, and would sort by the text.
 	from := " FROM " + r.from + " AS r"
 	keys, err := engine.NewKeys(r.db, r.key)
 	if err != nil || slices.ContainsFunc(r.key, func(k engine.SchemaColumn) bool { return k.Null || !k.SortsByValue() }) {

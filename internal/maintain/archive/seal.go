@@ -128,8 +128,8 @@ func checkSeal(ctx context.Context, f *os.File) error {
 			return err
 		}
 	}
-	// In Thrift's compact protocol a pair of strings is the key, 0x18, the value's
-	// length, the value. No text of a table follows the seal.
+	// In Thrift's compact protocol, a pair of strings is the key, 0x18, the value's length, and the
+	// value. The search is for the last match, because the seal comes after all texts of a table.
 	sign := append([]byte(keySeal), 0x18, byte(len(noSeal)))
 	i := bytes.LastIndex(footer, sign) + len(sign)
 	if i < len(sign) || i+len(noSeal) > len(footer) {

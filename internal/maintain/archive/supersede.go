@@ -57,8 +57,8 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp reports whether the files of parts of a period together contain the rows of the whole
-// period's file, and no parts overlap. Checksums of rows can be added.
+// makeUp reports whether parts, files of parts of a period, don't overlap and together have exactly
+// the rows of whole, the file of the period. The checksums of the parts can be added up.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64

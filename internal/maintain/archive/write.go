@@ -20,8 +20,8 @@ import (
 )
 
 // Write writes the rows of a period of t to DIR/TABLE/PERIOD.parquet. The period must not receive
-// inserts during the call. Before the period is dropped, the caller must compare the number of rows
-// with the recorded one, and number and checksum with the result of Verify.
+// inserts during the call. Before the caller drops the period, it must compare the number of rows
+// with the number recorded by the seal, and both number and checksum with the result of Verify.
 //
 // The file is complete and on disk before it gets its name. If a file of that name exists with the
 // same rows, it stays unchanged. If it has other rows of the same period, it is renamed: see
@@ -343,8 +343,9 @@ func (w *writing) publish(ctx context.Context, temp string, info *Info) error {
 	return syncFolder(filepath.Dir(info.Path))
 }
 
-// compare reports whether the existing file has the same rows. If it is damaged, or has a part of
-// the period, it doesn't. A file of another table, or of more than the period, is an error.
+// compare reports whether the existing file has the same rows as the new one. It reports false if
+// the existing file is damaged, or has only a part of the period. It returns an error if the file
+// is one of another table, or has more than the period.
 func (w *writing) compare(ctx context.Context, info *Info) (bool, error) {
 	old, err := Verify(ctx, info.Path)
 	if errors.Is(err, errDamaged) {

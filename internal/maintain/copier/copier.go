@@ -35,13 +35,12 @@ type Copy struct {
 	// Each, unless nil, replaces the single INSERT of a chunk. It returns statements with question
 	// marks that copy the rows which satisfy the condition where; args are the condition's values.
 	Each func(ctx context.Context, tx state.Exec, where string, args []any) ([]Statement, error)
-	// Chunk is the number of rows per chunk. 0 means a size of up to 20,000 rows that adapts, so that
-	// a chunk takes a fraction of a second.
+	// Chunk is the number of rows per chunk. If it is 0, the number adapts, up to 20,000 rows, so
+	// that a chunk takes a fraction of a second.
 	Chunk int
 	// After is the last key already copied, as passed to Done; nil starts at the beginning.
 	After []string
-	// Done records, in the chunk's transaction, the last key and the number of rows
-	// copied by this call of Run.
+	// Again is how many times Run, at its end, copies the rows that were appended in the meantime.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
 	// Again is how often the copy continues, after its end, with rows appended meanwhile.
 	Again int

@@ -15,8 +15,8 @@ import (
 const checkBuckets = 20000
 
 // Check compares the number of raw rows in each bucket of p with the number that each level has
-// recorded, and marks buckets that differ as stale. It finds inserts and deletes without notes, but
-// no updates.
+// recorded, and marks the buckets that differ as stale. So it finds rows that were inserted or
+// deleted without a note, but not rows that were updated.
 func (s *Set) Check(ctx context.Context, p rolling.Period) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (stale int, err error) {
 		for _, l := range w.levels {
@@ -211,9 +211,10 @@ func (s *Set) Proof(ctx context.Context, p rolling.Period) (rows int64, why stri
 func (s comparer) lacking(ctx context.Context, l *level, m mark, p rolling.Period, rows int64) (string, error) {
 	whole := rolling.Period{From: max(l.Every.Floor(p.From), m.sealedTo), To: l.Every.Ceil(p.To)}
 	if l.from != nil {
-		// The level is computed from another level, whose rows stay, so the bucket that contains p.To can
-		// be computed later. Earlier buckets must already include all of these rows, because the live
-		// view reads raw rows from the watermark on.
+		// A level that is computed from another level may lack the bucket that contains p.To: the
+		// rows of the other level stay, so this bucket can be computed later. Earlier buckets must
+		// have all raw rows of the period, because the live view reads raw rows from the watermark
+		// on.
 		whole.To = l.Every.Floor(p.To)
 	}
 	if whole.From >= whole.To {
@@ -275,9 +276,9 @@ func (s *Set) LateBound() string {
 	return fmt.Sprintf("a late row that another program inserts is included after at most %d times its delay, and at least %v, plus a refresh: a row that is 1m late, within %v of its bucket's end", recountFactor, firstRecount, recountFactor*time.Minute)
 }
 
-// Recount counts the rows of the buckets that have reached one of the ages since the last call, and
-// returns how many of these buckets are stale. now is a position of the clock. If the clock was set
-// back, buckets reach an age once more.
+// Recount counts the rows of the buckets that have reached one of the seven ages since the last
+// call, and returns how many of these buckets are stale. now is the position of the clock. If the
+// clock was set back, buckets reach an age twice.
 func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil
@@ -296,9 +297,9 @@ func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	})
 }
 
-// recounted returns the buckets that have reached one of the ages between two positions of the
-// clock. The newest come first, because late rows are to be found soonest there. A bucket that has
-// reached several ages is returned once.
+// recounted returns the buckets that reach one of the seven ages while the clock goes from last to
+// now. The newest buckets come first, because their late rows are to be found soonest. A bucket
+// that reaches several ages is returned once.
 func recounted(every rolling.Grid, last, now int64) (out []rolling.Period) {
 	end := every.Bounds().To
 	for age := firstRecount; age <= lastRecount; age *= recountFactor {

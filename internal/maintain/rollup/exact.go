@@ -52,8 +52,8 @@ func (s *Set) Exact(ctx context.Context, t *engine.RolledTable, applied *state.D
 	if err != nil {
 		return err
 	}
-	// A period may have taken the place of one that was dropped by hand. Then its length differs from
-	// the declared length and from that of merged periods.
+	// A period is left out if its length is neither the declared length nor that of merged periods:
+	// it may have taken the place of a period that was dropped by hand.
 	var runs []rolling.Period
 	for _, p := range t.Periods {
 		if !of(s.declared.Period, p.Period) && !of(s.declared.Seal.Merge, p.Period) || slices.Contains(t.Changed, p.Name) {

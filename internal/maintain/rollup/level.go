@@ -143,8 +143,8 @@ func (a *aggregate) check() error {
 	return nil
 }
 
-// stored has the suffixes of the columns of an aggregate that has several, the readable column
-// first. Other aggregates have only the readable column.
+// stored has the aggregates with several columns, and the suffixes of their columns' names. The
+// readable column comes first. Other aggregates have only the readable column.
 var stored = map[string][]string{
 	"avg":        {"", sufN, sufSum},
 	"stddev":     {"", sufN, sufMean, sufM2},

@@ -36,9 +36,9 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// A tracing remembers comparisons that found suspects: partitions that may have left the table and
-// come back, e.g. by two EXCHANGE PARTITION. While other tables are altered all the time, every
-// partition that is being written is a suspect.
+// A tracing remembers comparisons of the partitions that found suspects. A suspect is a partition
+// that may have left the table and come back, e.g. by two EXCHANGE PARTITION. While other tables
+// are altered all the time, every partition that is being written is a suspect.
 type tracing struct {
 	mu sync.Mutex
 	// noted is the last comparison by Compare, which has noted the suspects.
@@ -47,8 +47,8 @@ type tracing struct {
 	paused time.Time
 }
 
-// After suspects were computed again, there is a pause before suspects are computed once more. It
-// is pauseFactor times the time that computing them took, at most maxPause.
+// Computing the buckets of suspects again is followed by a pause, in which no suspects are
+// computed. The pause is pauseFactor times the time that the computation took, at most maxPause.
 const (
 	pauseFactor = 9
 	maxPause    = time.Hour
@@ -112,9 +112,9 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time of a recorded comparison. A partition written at that time or later may
-// have left the table. If the server's clock was set back, any written partition may have left, and
-// since returns 1. Times are in seconds.
+// since returns the time, in seconds, from which on a partition that was written may have left the
+// table. That is the time of the recorded comparison. If the server's clock was set back, the time
+// of writing proves nothing, and since returns 1.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1
@@ -122,8 +122,9 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
-// If the table's definition has changed, another process may be about to record that rowmill made
-// the change. That process gets this time before partitions are computed again.
+// If the table's definition has changed, another rowmill process may have made the change, and be
+// about to record that. It gets settledTries times settledPoll for the record, before partitions
+// are computed again.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond
@@ -146,9 +147,9 @@ func (w *worker) lastWritten(ctx context.Context, db engine.PartIdentifier, was 
 	}
 }
 
-// identify records the partitions of the table. If a partition isn't the recorded one, it marks the
-// partition's computed buckets stale. suspected reports that it also did this for suspects: see
-// tracing.
+// identify records the identities of the table's partitions. If an identity is not the recorded
+// one, it notes that all rows of the partition have changed. It does the same for suspects (see
+// tracing), and then returns suspected = true.
 func (w *worker) identify(ctx context.Context) (suspected bool, err error) {
 	db, ok := w.db.(engine.PartIdentifier)
 	if !ok {
@@ -297,8 +298,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 			_ = s.st.Redefine(ctx, s.db.SQL(), s.table.Name, last.Compared, written.Definition)
 		}
 	}
-	// A change is tried again while its lock isn't granted. What Compare noted before the last try is
-	// not noted again.
+	// A change is tried again while its lock isn't granted, and each try calls Compare. What
+	// Compare noted before the last try is not noted again.
 	if last := s.traced.last(); last.At > was.At {
 		was.Compared = last
 	}

@@ -167,8 +167,9 @@ func (q *selection) raw(a *aggregate) []string {
 	return q.end(a.Func, col, q.s.quote(q.s.declared.Time))
 }
 
-// end returns the first or the last value and its time. Among several values at one time, the least
-// is the first and the greatest is the last, so that the result is deterministic.
+// end returns expressions for the first or the last value and for its time. Among several values at
+// one time, the least is the first and the greatest is the last, so that the result is
+// deterministic.
 func (q *selection) end(fn, value, at string) []string {
 	direction := ""
 	if fn == "last" {
@@ -204,8 +205,8 @@ func (q *selection) merged(a *aggregate) []string {
 		n, sum := "SUM("+q.in(stored(sufN))+")", "SUM("+q.in(stored(sufSum))+")"
 		return []string{w.AsDouble(sum) + " / NULLIF(" + n + ", 0)", n, sum}
 	case "stddev", "variance":
-		// For any number of parts: Chan, Golub, LeVeque, Updating formulae and a
-		// pairwise algorithm for computing sample variances (1979).
+		// The formula merges any number of parts. It is from Chan, Golub, LeVeque, Updating
+		// formulae and a pairwise algorithm for computing sample variances (1979).
 		n, mean, m2 := q.in(stored(sufN)), q.in("COALESCE("+stored(sufMean)+", 0)"), q.in("COALESCE("+stored(sufM2)+", 0)")
 		weighted := stored(sufN) + " * COALESCE(" + stored(sufMean) + ", 0)"
 		all := q.window("SUM("+stored(sufN)+")", "")
@@ -257,10 +258,11 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 
 // viewQuery renders the query of the level's live view.
 //
-// It reads the roll-up's rows for buckets below the watermark that are neither stale nor noted as
-// changed, and raw rows for all other buckets. The state that decides this changes in one
-// transaction each time, and a statement sees one state. The bounds of the raw rows are scalar
-// subqueries, which servers evaluate before they choose the partitions to read.
+// The view reads the roll-up's rows for buckets below the watermark that are neither stale nor
+// noted as changed, and raw rows for all other buckets. Watermark, stale buckets and notes change
+// together in one transaction, and a statement sees the state before it or after it. The bounds of
+// the raw rows are scalar subqueries, which servers evaluate before they choose the partitions to
+// read.
 func (s creator) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)

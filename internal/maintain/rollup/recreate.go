@@ -29,10 +29,10 @@ type Recreation struct {
 	table string
 }
 
-// PlanRecreation plans for a table whose first period will begin at the position that from returns
-// (called if there are buckets). It uses the records of all roll-ups, declared or not, and refuses
-// to keep buckets that the current declaration can't continue. SQL is empty if no roll-up is
-// recorded.
+// PlanRecreation plans for a table whose first period will begin at the position that from returns.
+// It calls from only if there are buckets. It uses the records of all roll-ups, declared or not,
+// and refuses to keep buckets that the current declaration can't continue. SQL is empty if no
+// roll-up is recorded.
 func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
 	a := &Recreation{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)
@@ -137,9 +137,9 @@ func (a *Recreation) level(ctx context.Context, t *engine.Table, d *rolling.Decl
 	return nil
 }
 
-// unfinished describes the stale buckets and the notes before the position begin, whose raw rows
-// are gone. If the last buckets before the watermark are stale, they were never computed, and
-// f.watermark moves below them.
+// unfinished describes the stale buckets and the notes below position begin. They can't be computed
+// any more, because their raw rows are gone. Stale buckets directly below the watermark were never
+// computed, so unfinished moves f.watermark below them.
 func (a *Recreation) unfinished(ctx context.Context, f *former, every rolling.Grid, begin int64) (string, error) {
 	var stale, notes int64
 	err := engine.Each(ctx, a.db, a.db.SQL(), func(r *sql.Rows) error {

@@ -148,8 +148,8 @@ func (w *worker) consume(ctx context.Context) error {
 				writer       string
 			}
 			var notes []note
-			// A locked note belongs to an open transaction, whose rows have no other note. It is left for
-			// the next refresh.
+			// A locked note belongs to an open transaction, and may be the only note of that
+			// transaction's rows. So it stays for the next refresh.
 			err := w.each(ctx, tx, func(r *sql.Rows) error {
 				var n note
 				err := r.Scan(&n.lower, &n.upper, &n.writer)
@@ -216,8 +216,9 @@ func joined(ranges []rolling.Period) []rolling.Period {
 	return out
 }
 
-// markStale marks the computed, unsealed buckets of all levels that overlap a range of raw rows. In
-// a long range it marks the first buckets that have rows, and returns the rest of the range.
+// markStale marks the buckets, of all levels, that overlap a range of raw rows and are computed but
+// not sealed. In a long range it marks the first buckets that have rows, and returns the rest of
+// the range.
 func (w *worker) markStale(ctx context.Context, tx *transaction, p rolling.Period) (marked int, rest rolling.Period, err error) {
 	cut, first := p.To, p.To
 	for _, l := range w.levels {
@@ -362,8 +363,9 @@ func (l *level) run(p rolling.Period, n int) (run, error) {
 	return r, nil
 }
 
-// firstRun returns the first run of adjacent stale buckets whose sources are up to date, at most as
-// many as are computed together. The other buckets wait for the finer level.
+// firstRun returns the first run of adjacent stale buckets whose sources are up to date. The run
+// has at most l.batch buckets, the number that is computed together. Stale buckets whose source is
+// not up to date wait until the finer level is computed.
 func (w *worker) firstRun(ctx context.Context, tx *transaction, l *level, stale []int64) (run, error) {
 	var r run
 	for _, b := range stale {
@@ -469,9 +471,9 @@ func (l *level) paced(took time.Duration, rows int64) {
 type Present func(ctx context.Context) ([]rolling.Period, error)
 
 // RefreshRange recomputes all buckets that overlap a range, whether or not they are marked stale.
-// It then computes complete buckets up to the range's end that were never computed. It rejects a
-// range with missing raw rows: sealed buckets are computed only if present, which may be nil,
-// covers all of their rows.
+// It then computes the complete buckets up to the range's end that were never computed. It rejects
+// a range with missing raw rows. It computes sealed buckets only if present returns periods that
+// cover all their rows; if present is nil, it rejects them.
 func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present) (int, error) {
 	fail := func(n int, err error) (int, error) {
 		return n, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)
@@ -523,8 +525,8 @@ func (w *worker) refreshRange(ctx context.Context, from, to int64, present Prese
 	return total + n, err
 }
 
-// markAll marks the buckets that overlap a range, of a level and of the levels computed from it. It
-// takes several transactions if necessary, and skips buckets without a row.
+// markAll marks the buckets of level l that overlap a range, and the buckets of the levels computed
+// from l. It takes several transactions if necessary, and skips buckets without a row.
 func (w *worker) markAll(ctx context.Context, l *level, p rolling.Period) error {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
@@ -593,8 +595,8 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 }
 
 // computeSealed computes sealed buckets of a level. Raw rows may be removed at any time, so a
-// result is valid only if they existed until the end. Live views read sealed buckets from the
-// roll-up alone, so each run of buckets is replaced in one transaction.
+// result is valid only if they still exist after the computation. Live views read sealed buckets
+// from the roll-up alone, so each run of buckets is replaced in one transaction.
 func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {

@@ -57,8 +57,9 @@ type Set struct {
 	// table's partitions delays the statements, so that neither its lock nor the inserts queued behind
 	// the lock wait for them.
 	Reading func() (end func())
-	// Lost, unless nil, is called with a period after its raw rows were read. If some of them had
-	// been removed, it calls Lose, and the buckets computed from the remaining rows are discarded.
+	// Lost, unless nil, is called with a period after the raw rows of the period were read. If some
+	// of the raw rows had been removed before, Lost calls Lose; then the buckets computed from the
+	// remaining rows are discarded.
 	Lost func(ctx context.Context, p rolling.Period) error
 }
 
@@ -262,9 +263,9 @@ func (s creator) createLevel(ctx context.Context, l *level) error {
 	return s.record(ctx, s.db.SQL(), l, want)
 }
 
-// unlessDropped returns what is recorded of a level. If somebody else has dropped the level's
-// table, it deletes the record and returns nil, so that the level begins like a new one with the
-// existing raw rows. With the record, it would have no buckets before its watermark.
+// unlessDropped returns have, which is recorded of a level. If somebody else has dropped the
+// level's table, it deletes the record and returns nil, so that all buckets with existing raw rows
+// are computed. If the record stayed, only buckets after its watermark would be computed.
 func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
 	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
 		return have, err
@@ -376,8 +377,8 @@ func (s creator) createColumns(ctx context.Context, l *level) error {
 	return nil
 }
 
-// startAgain stores a level's new spec. With again, it resets the watermark, so that all buckets
-// with existing raw rows are recomputed; until then, the live view uses raw rows.
+// startAgain stores a level's new spec. If again is true, it resets the watermark, so that all
+// buckets with existing raw rows are recomputed; until then, the live view uses raw rows.
 func (s creator) startAgain(ctx context.Context, l *level, sp spec, again bool) error {
 	return engine.InTx(ctx, s.db, s.db.SQL(), nil, func(tx *sql.Tx) error {
 		if err := s.record(ctx, tx, l, sp); err != nil || !again {

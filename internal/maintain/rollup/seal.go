@@ -75,8 +75,9 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return err
 }
 
-// SealedTo returns the position below which new rows would be missing from a level, at least the
-// start of the axis. It ignores levels whose sealed buckets have all passed their own retention.
+// SealedTo returns the highest position below which some level has sealed buckets: the level would
+// lack new rows from there. It returns the start of the axis if there is none. It ignores levels
+// whose sealed buckets have all passed the level's own retention.
 func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	to := s.table.Grid.Bounds().From
 	marks, err := s.marks(ctx, s.db.SQL())
@@ -123,8 +124,8 @@ func (w *worker) markTree(ctx context.Context, tx *transaction, l *level, p roll
 
 const expireBuckets = 64
 
-// Expire removes the rows of levels that have passed their retention, in parts. Rows that a coarser
-// level still needs for its computation stay.
+// Expire removes, in parts, the rows of each level that have passed the level's retention. Rows
+// that a coarser level still needs for its computation stay.
 func (s *Set) Expire(ctx context.Context, now int64) error {
 	for _, l := range slices.Backward(s.levels) {
 		if l.Keep.IsZero() {
@@ -245,8 +246,8 @@ func (s *Set) Status(ctx context.Context) ([]Level, error) {
 	return out, nil
 }
 
-// belowStale lowers the watermark below the last buckets if they are stale, because they were never
-// computed: advance marks buckets stale before it computes them.
+// belowStale lowers the watermark below the stale buckets that end at it, because these were never
+// computed: advance moves the watermark and marks the buckets stale before it computes them.
 func (s *Set) belowStale(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64

@@ -153,8 +153,9 @@ func (p *percentile) result() (any, []byte, error) {
 	return p.ranked(max(math.Ceil(n*float64(num)/float64(den)), 1)), blob, nil
 }
 
-// ranked returns the value of rank k; the least value has rank 1. The sketch's own quantiles
-// interpolate. KeyAtRank returns the first bin at which the count of values exceeds its argument.
+// ranked returns the value of rank k; the least value has rank 1. The quantiles of the library are
+// not used, because they interpolate. KeyAtRank(r) returns the first bin up to which there are more
+// than r values.
 func (p *percentile) ranked(k float64) float64 {
 	negative, zero := p.s.GetNegativeValueStore(), p.s.GetZeroCount()
 	below := negative.TotalCount()
@@ -195,8 +196,8 @@ func appendGroup(key []byte, v []byte) []byte {
 	return append(key, v...)
 }
 
-// sketches are the sketches of a stage, computed on the client from the values of the stage's
-// source. Sketches already stored in the stage are merged with later ones.
+// sketches holds the sketches of a stage's rows. The client computes them from the values of the
+// stage's source. A sketch that is stored in the stage already is merged with the later one.
 type sketches struct {
 	set    *Set
 	st     *stage
@@ -278,7 +279,7 @@ func (k *sketches) each(ctx context.Context, x execer, q string, args []any, fn 
 }
 
 // selectSketched renders the query for the values to add to sketches. Each value comes with the
-// bucket and the groups of its row.
+// bucket of its row and the row's values of the group columns.
 func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string {
 	l, w := st.l, s.db.Words()
 	renamed := func(c engine.SchemaColumn, prefix string, i int) engine.SchemaColumn {
@@ -295,8 +296,8 @@ func (s *Set) selectSketched(st *stage, aggs []*aggregate, where string) string 
 		source = append(source, s.quote(c.Name)+" AS "+name)
 		group := "r." + name
 		if c.Kind == value.Text || c.Kind == value.Other {
-			// The server may treat different values as equal. The stage has the value that represents the
-			// whole group.
+			// The server may treat different texts as equal, and group them together. The query
+			// joins the stage, because the stage has the text that represents the group.
 			join, group = "yes", "u."+s.quote(c.Name)
 		}
 		g := renamed(c, "g", i)

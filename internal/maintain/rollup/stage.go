@@ -39,8 +39,8 @@ func (w *worker) staged(ctx context.Context, l *level) (*stage, error) {
 	return st, nil
 }
 
-// compute fills the stage with the rows of complete buckets, and returns their number. No
-// transaction stays open for longer than one piece.
+// compute fills the stage with a level's rows for the buckets of p, which must be complete, and
+// returns the number of these rows. No transaction stays open for longer than one piece.
 func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows int64, err error) {
 	fail := func(err error) (int64, error) {
 		return 0, fmt.Errorf("compute buckets from %s: %w", l.Every.Format(p.From), err)
@@ -111,8 +111,8 @@ func (s *Set) stagePiece(st *stage, where string) string {
 			old, sent := mine(a.Name), s.sums.Sent(a.Name)
 			assign(a.Name, fmt.Sprintf("CASE WHEN %s IS NULL OR %s %s %s THEN %s ELSE %s END", old, sent, beyond, old, sent, old))
 		case "stddev", "variance":
-			// For two parts: Chan, Golub, LeVeque (1979). Each assignment reads columns that only later
-			// assignments change.
+			// The formula merges two parts: Chan, Golub, LeVeque (1979). Each assignment reads only
+			// its own column and columns that are assigned later.
 			n, mean, m2 := mine(a.Name+sufN), mine(a.Name+sufMean), mine(a.Name+sufM2)
 			n2, mean2, m22 := s.sums.Sent(a.Name+sufN), s.sums.Sent(a.Name+sufMean), s.sums.Sent(a.Name+sufM2)
 			merged := func(old, sent, both string) string {
@@ -144,8 +144,9 @@ func (l *level) stored() []string {
 	return names
 }
 
-// readable returns expressions for a level's columns from those of its stage. Derived columns are
-// computed here, after all rows are in the stage.
+// readable returns an expression for each column of a level's table. The expressions refer to the
+// columns of the stage. Columns that are derived from others are computed here, after all rows are
+// in the stage.
 func (s *Set) readable(l *level) []string {
 	var out []string
 	for _, name := range append(l.key(), RawRows) {
@@ -228,8 +229,9 @@ func (w *worker) replace(ctx context.Context, tx *transaction, l *level, own, co
 	return n, nil
 }
 
-// chunk returns the last key of the next transaction, so that it neither inserts nor deletes more
-// rows than one transaction may; nil if it covers all remaining rows.
+// chunk returns the last key that the next transaction replaces, so that the transaction neither
+// inserts nor deletes more rows than one transaction may. It returns nil if the transaction may
+// replace all remaining rows.
 func (w *worker) chunk(ctx context.Context, l *level, own string, after []string, left int64) (until []string, err error) {
 	n := l.writing.rows
 	if left > int64(n) {
@@ -248,8 +250,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf returns the keys in whose order a level's rows are processed. That is its primary key,
-// without groups that the server doesn't sort by their values.
+// keysOf returns the columns by whose order a level's rows are processed: the columns of its
+// primary key, except groups that the server doesn't sort by their values.
 func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket

@@ -17,8 +17,9 @@ import (
 type worker struct {
 	*Set
 	conn *sql.Conn
-	// fence is the time of the last change to the roll-ups that this worker has made. A worker that
-	// has lost its lock without noticing can't change anything after another worker's change.
+	// fence is the time at which this worker last changed the roll-ups. It is compared with the
+	// recorded time before each change. So a worker that has lost its lock without noticing can't
+	// change anything after another worker's change.
 	fence int64
 	stage *stage
 }
@@ -142,9 +143,9 @@ func (s *Set) committing(ctx context.Context, err error) error {
 
 const lockRollups = "UPDATE rowmill_rollups SET updated_us = updated_us WHERE table_name = ?"
 
-// read runs fn so that it can read raw rows: in a short READ COMMITTED transaction, in which
-// MySQL's INSERT ... SELECT doesn't lock them. On servers where a transaction would block writers,
-// fn runs outside of any.
+// read calls fn, which reads raw rows, in a short READ COMMITTED transaction: there, MySQL's INSERT
+// ... SELECT doesn't lock the rows that it reads. On servers where a transaction would block
+// writers, fn is called without a transaction.
 func (w *worker) read(ctx context.Context, fn func(x execer) error) error {
 	defer w.reads()()
 	if w.db.Capabilities().SerialWrites {

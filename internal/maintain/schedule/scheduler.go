@@ -31,8 +31,8 @@ const (
 	// longestPoll. A look takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
-	// If nobody has changed a table's file since the last look, the next look is skipped until a task
-	// is due or longestSkip has passed.
+	// If nobody has written to the SQLite file of a table since the last look, the next look is
+	// skipped until a task is due or longestSkip has passed.
 	longestSkip = 10 * time.Minute
 	// The next task of each lane is recorded when it changes, and again after renote, because the
 	// table may have been removed and applied again.
