@@ -27,8 +27,8 @@ import (
 type Member struct {
 	// Name is unique; Path is the file of its declaration.
 	Name, Path, Target string
-	// Err is why the table isn't kept (or not as its file says), or the error of the last look or
-	// maintenance.
+	// Err is the reason why the table isn't kept, or isn't kept as its file says; otherwise it is
+	// the error of the last look or maintenance.
 	Err error
 	schedule.TableState
 	// Look returns the table's status; nil while the table isn't open.

@@ -34,8 +34,8 @@ type history struct {
 	rows   map[string]int64 // row counts of the periods that take inserts, by name
 }
 
-// takesInserts reports whether new rows of a period in this state come from inserts. In other
-// states, the row count changes because rows are counted, merged or dropped.
+// takesInserts reports whether the row count of a period in this state grows only because of
+// inserts. In other states it also changes because rows are counted, merged or dropped.
 func takesInserts(state string) bool {
 	return state == "ahead" || state == "open" || state == "closing"
 }

@@ -91,8 +91,8 @@ func (m *Monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.
 // Count counts an action of this process.
 func (m *Monitor) Count(e maintain.Event) { m.counted.add(m.o.Table, e) }
 
-// Run looks at the table at intervals of Every until ctx ends, so that the insert rate is known
-// even if nobody requests it.
+// Run looks at the table at intervals of Every until ctx ends. So the insert rate is known at the
+// first request of a status.
 func (m *Monitor) Run(ctx context.Context) {
 	t := time.NewTicker(m.o.Every)
 	defer t.Stop()

@@ -91,7 +91,8 @@ func ServeOn(ctx context.Context, l net.Listener, h http.Handler) error {
 
 // knownHost reports whether a request uses a host name of this machine. On loopback connections,
 // other names belong to web pages that resolve their own name to this address (DNS rebinding) to
-// read private data with a visitor's browser. Other addresses are open to the network anyway.
+// read private data with a visitor's browser. On connections to other addresses, which are open to
+// the network anyway, every name is accepted.
 func knownHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if ok {

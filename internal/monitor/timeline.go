@@ -104,8 +104,9 @@ func draw(spans []span, now float64) timeline {
 	if !math.IsNaN(now) && now >= first && now <= last {
 		t.Now = round((now - first) * scale)
 	}
-	// A bar's height is rows per length, so that a merged day is comparable with an hour. Bytes would
-	// mislead, because some servers count whole extents.
+	// A bar's height is the number of rows divided by the time that the bar covers, so that a
+	// merged day is comparable with an hour. Bytes would mislead, because some servers count whole
+	// extents.
 	dense := func(run []span) (d float64) {
 		for _, p := range run {
 			d = max(d, float64(p.Rows)/(p.to-p.from))

@@ -27,8 +27,8 @@ const (
 )
 
 // ClassicEOF is the length of an EOF packet. The server sends one after the columns and one after
-// the rows, unless CapDeprecateEOF was negotiated. Then an OK packet ends the rows; it begins with
-// EOF, but is longer.
+// the rows. If CapDeprecateEOF was negotiated, an OK packet ends the rows instead. That packet
+// begins with EOF, but is longer than ClassicEOF.
 const ClassicEOF = 5
 
 // Capabilities, which client and server negotiate when they connect.

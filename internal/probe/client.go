@@ -91,8 +91,9 @@ func (c *clientSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// quantileSince returns a quantile of the values that h has counted after the counts before: the
-// upper end of its bucket. It returns false if there are no such values.
+// quantileSince returns a quantile of the values that h has counted since its counts were before.
+// The result is the upper end of the bucket in which the quantile lies. It returns false if h has
+// counted no values since.
 func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (float64, bool) {
 	var total uint64
 	for i, n := range h.Counts {
@@ -114,8 +115,8 @@ func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (flo
 	return 0, false // unreachable: seen ends at total, which is at least rank
 }
 
-// sumSince returns the sum of the values that h has counted after the counts before, each taken as
-// the middle of its bucket.
+// sumSince returns the sum of the values that h has counted since its counts were before. It takes
+// each value as the middle of its bucket.
 func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
 	var sum float64
 	for i, n := range h.Counts {

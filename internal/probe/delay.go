@@ -33,8 +33,8 @@ type Pace struct {
 var (
 	// Fine is for a benchmark, which lasts minutes.
 	Fine = Pace{Beat: 100 * time.Millisecond, Poll: 2 * time.Millisecond}
-	// Coarse is for a process that watches for months: little load, also beside a replica that has
-	// stopped.
+	// Coarse is for a process that measures for months: it causes little load, even if a replica
+	// has stopped.
 	Coarse = Pace{Beat: time.Second, Poll: 100 * time.Millisecond}
 )
 
@@ -284,8 +284,7 @@ func (d *Delays) note(f *follower, tick, at time.Duration, err error) {
 	}
 }
 
-// ask asks a replica whether its replication has stopped, if the replica answers, but makes no
-// progress.
+// ask asks a replica that answers, but makes no progress, whether its replication has stopped.
 func (d *Delays) ask(ctx context.Context, f *follower) {
 	d.mu.Lock()
 	now := time.Since(d.began)
@@ -355,8 +354,8 @@ func (d *Delays) Now() []Delay {
 	return out
 }
 
-// Exceeded names the first replica that is behind for longer than most, or has shown no beat yet,
-// and says since when; "" if there is none.
+// Exceeded names the first replica that is behind by more than the time most, or that has shown no
+// beat yet, and says since when. It returns "" if there is no such replica.
 func (d *Delays) Exceeded(most time.Duration) string {
 	for _, r := range d.Now() {
 		if r.Shown && r.Behind <= most {

@@ -127,9 +127,10 @@ func (sys system) blockDir(n devNumber) string {
 	return filepath.Join(sys.sys, "dev/block", n.String())
 }
 
-// device returns the block device that stores dir. File systems without a device number of their
-// own (btrfs, overlay) are looked up in the mount table: btrfs by the device that it was mounted
-// from (of several, perhaps), overlay by its upper layer, which receives the writes.
+// device returns the block device that stores dir. The device numbers of some file systems, such as
+// btrfs and overlay, are no block devices: these file systems are looked up in the mount table. For
+// btrfs, which may have several devices, device returns the one that the mount names; for overlay,
+// the device of the upper layer, which receives the writes.
 func (sys system) device(dir string) (device, error) {
 	holder, _, err := sys.stat(dir)
 	if err != nil {
@@ -173,8 +174,9 @@ func (sys system) blockDevice(n devNumber) (device, error) {
 	return device{number: n, name: filepath.Base(path)}, nil
 }
 
-// mount returns the mount that contains dir: the longest mount point that is a prefix of it, and of
-// several mounts at that point the last, which covers the others.
+// mount returns the mount that contains dir: of the mount points that are a prefix of dir, the
+// longest. If several file systems are mounted at this point, it returns the last, which covers the
+// others.
 func (sys system) mount(dir string) (*procfs.MountInfo, error) {
 	real, err := filepath.Abs(dir)
 	if err != nil {

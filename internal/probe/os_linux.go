@@ -16,13 +16,13 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// system has the locations of Linux's figures; tests use others. The package procfs reads the files
-// that are needed once. Files that are read in each interval are parsed here, because procfs costs
-// several times as much (docs/decisions/0003-dependencies.md).
+// system has the locations of Linux's figures; tests use others. Files that are read only once are
+// read with the package procfs. Files that are read in each interval are parsed here, because
+// procfs costs several times as much (docs/decisions/0003-dependencies.md).
 type system struct {
 	proc, sys, etc string
-	// stat returns the device that stores a file, and the device that the file itself represents, 0 if
-	// the file is no block device.
+	// stat returns two device numbers of a file: holder is the device that stores the file; itself
+	// is the device that the file represents, 0 if it is no block device.
 	stat func(path string) (holder, itself devNumber, err error)
 	// clock reads the CPU time of a process; nil if the files in proc are not this machine's.
 	clock func(pid int) (seconds float64, err error)
@@ -68,8 +68,9 @@ func (sys system) pressure(name string) *source {
 	return lines(filepath.Join(sys.proc, "pressure", name), read...)
 }
 
-// A line says which number of a file is a figure: number place, times scale, of the first line with
-// the prefix. If the figure's unit is a fraction or a rate, it is that number's growth per second.
+// A line is a figure that is read from a file. The figure is a number of the first line that begins
+// with prefix, times scale. If the figure's unit is a fraction or a rate, the figure is the growth
+// of that product per second.
 type line struct {
 	prefix string
 	place  int // of the number in its line

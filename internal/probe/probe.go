@@ -263,8 +263,8 @@ func (p *Probe) warn(text string) { p.warnings = append(p.warnings, text) }
 // Describe returns all figures that samples may contain, in a fixed order.
 func (p *Probe) Describe() []result.Counter { return slices.Clone(p.counters) }
 
-// Warnings returns the missing figures with reasons: figures that were never readable, and figures
-// that failed so far.
+// Warnings returns the missing figures with reasons: figures that could not be read at the start,
+// and figures that were missing in intervals so far.
 func (p *Probe) Warnings() []string {
 	out := slices.Clone(p.warnings)
 	for _, s := range p.sources {
@@ -378,8 +378,8 @@ func put(out figures, name string, v float64) {
 	}
 }
 
-// fraction limits a share of time to 0 to 1, because the counters are updated
-// slightly before or after the clock is read.
+// fraction limits a share of time to the range from 0 to 1. The share may lie slightly outside of
+// it, because the counters and the clock are not read at the same moment.
 func fraction(v float64) float64 { return min(max(v, 0), 1) }
 
 // A meter computes the growth of a cumulative figure.

@@ -90,8 +90,8 @@ func (p *processSource) sample(now time.Time, out figures) error {
 	return nil
 }
 
-// startedAfter lets the first sample of a new source count all that its process has used: as if a
-// sample at the given time had found 0.
+// startedAfter makes the first sample of a new process count all that the process has used, as if a
+// sample at the given time had read 0.
 func (p *processSource) startedAfter(at time.Time) {
 	zero := meter{at: at}
 	p.cpuMeter, p.reads, p.writes = zero, zero, zero
@@ -100,9 +100,10 @@ func (p *processSource) startedAfter(at time.Time) {
 // errForking means that processes ended during the reading, so that the sum is unreliable.
 var errForking = errors.New("processes ended while they were read")
 
-// read adds up the processes. A child that ends during the reading may be counted twice or not at
-// all. Its end changes the time of ended children that the parent reports: then the reading is
-// repeated.
+// read adds up the CPU time, memory and disk use of the server's process and its children. A child
+// that ends meanwhile may be counted twice or not at all. The parent's stat file shows this: it has
+// the CPU time of all ended children. If that has changed, read starts again; it reads at most
+// three times.
 func (p *processSource) read() (processUse, error) {
 	for range 3 {
 		main, err := readProcessStat(p.dir)
@@ -148,8 +149,8 @@ func (p *processSource) read() (processUse, error) {
 	return processUse{}, errForking
 }
 
-// readChildren returns the processes that a process has started in its main thread, where servers
-// fork.
+// readChildren returns the child processes that the main thread of a process has started. Servers
+// fork in their main thread.
 func readChildren(dir string) ([]float64, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "task", filepath.Base(dir), "children"))
 	return numbersIn(string(text)), err
@@ -234,9 +235,9 @@ func (sys system) cpuOf(dir string, s processStat) float64 {
 	return own + s.reaped/userHZ
 }
 
-// processClock reads the CPU time of a process in seconds. The clock has the number that
-// clock_getcpuclockid(3) returns: ~PID above three bits that mean the scheduler's clock of a
-// process.
+// processClock reads the CPU time of a process in seconds. The number of the process's clock is the
+// one that clock_getcpuclockid(3) returns: ~PID, followed by three bits that mean the CPU time of a
+// whole process.
 func processClock(pid int) (seconds float64, err error) {
 	var ts unix.Timespec
 	err = unix.ClockGettime(int32(^pid<<3|2), &ts)
@@ -258,8 +259,9 @@ const (
 	betweenThreads = time.Second
 )
 
-// kernelThreads reads the CPU time of the kernel's own threads, which complete requests, write
-// back, and keep journals. It returns nil where they can't be seen, as in containers.
+// kernelThreads reads the CPU time of the kernel's own threads, which complete disk requests, write
+// changed pages to disk, and keep file systems' journals. It returns nil where the threads can't be
+// seen, as in containers.
 func (sys system) kernelThreads() *source {
 	known, at := map[string]processStat{}, time.Time{}
 	read := func() (grown float64, threads bool) {

@@ -21,9 +21,9 @@ type Sync struct {
 	Took  time.Duration
 }
 
-// Syncs writes and syncs a separate file in dir every SyncEvery, as commits do with the server's
-// log, until ctx ends. It passes each write to tell. If a write takes as long as an insert that
-// began at the same moment, the disk is the cause.
+// Syncs writes to a file of its own in dir and syncs it, every SyncEvery until ctx ends. A server
+// does the same with its log at a commit. Syncs passes each write to tell. If a write takes as long
+// as an insert that began at the same moment, the disk is what delays both.
 func Syncs(ctx context.Context, dir string, tell func(Sync)) (err error) {
 	f, err := os.CreateTemp(dir, "synced-*")
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 // CacheStats are the figures of the cache of partial results since the Runner was made.
 type CacheStats struct {
 	// Hits is the number of periods that were found in the cache. Misses is the number of periods
-	// that were not, although they can be cached.
+	// that can be cached, but were not found.
 	Hits, Misses int64
 	// Periods and Bytes are the size of the cache.
 	Periods int
@@ -159,8 +159,9 @@ func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 type caching struct {
 	cache *cache
 	query [sha256.Size]byte
-	// before has, by partition, the versions read before the snapshot. versions has those read in
-	// the snapshot, of sealed periods only.
+	// before has the versions of all partitions that were read before the snapshot. versions has
+	// the versions of sealed periods' partitions that were read in the snapshot. Both are by
+	// partition.
 	before, versions map[string]string
 	// rows has the cached rows of pieces, by piece. store has the partitions whose rows are to be
 	// cached, by piece.
@@ -197,16 +198,17 @@ func (c *caching) missing(parts []string) (list []string) {
 	return list
 }
 
-// look reads the partitions' versions before the snapshot. settle reads them again: if they differ,
-// DDL has replaced the partition in between.
+// look reads the partitions' versions before the snapshot, and settle reads them in the snapshot.
+// If the two versions of a partition differ, DDL has replaced the partition in between.
 func (c *caching) look(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.before, report.Uncached, err = n.Reader.(engine.PartVersioner).PartVersions(ctx, s, p.Table, state.NotesInto)
 	return err
 }
 
-// settle finds the versions of sealed periods in the snapshot of a session. A period gets none if
-// DDL has replaced its partition, or if a note says that its rows have changed. When maintenance
-// consumes the note, it changes the seal in the same transaction, and so the version.
+// settle finds the versions of sealed periods in the snapshot of a session. A period gets no
+// version if DDL has replaced its partition, or if a note says that its rows have changed. When
+// maintenance consumes the note, it changes the seal in the same transaction. The seal is a part of
+// the version, so the version changes, too.
 func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *plan.Plan, report *Report) (err error) {
 	c.versions = map[string]string{}
 	if report.Uncached != "" {
@@ -252,8 +254,9 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
 			continue
 		}
-		// The partition before this one has to end where this period begins: otherwise this
-		// partition may have rows from before its period.
+		// A partition has no lower bound of its own. If the partition before it ends earlier than
+		// this period begins, this partition may have rows from before its period, and isn't
+		// cached.
 		last := p.Table.Parts[i-1]
 		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
 			continue

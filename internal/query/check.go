@@ -26,8 +26,8 @@ type Checked struct {
 	Plan *plan.Plan
 	// Rows is the number of rows of the whole answer.
 	Rows int64
-	// Differences are the first differences found, and All is the number of all. If All is 0, columns
-	// and rows are the same.
+	// Differences are the first differences that were found, and All is the number of all
+	// differences. If All is 0, columns and rows are the same.
 	Differences []Difference
 	All         int64
 	// Stopped reports that the comparison ended early, because of too many differences.
@@ -48,8 +48,8 @@ type Difference struct {
 	// the answer of the pieces.
 	Row    int64
 	Column string
-	// Whole and Split are the values in the two answers. For a missing or added row, it is a text of
-	// all its values.
+	// Whole and Split are the values in the two answers. If a row is in only one of the answers,
+	// the value for that answer is a text of the whole row, and the other is nil.
 	Whole, Split []byte
 }
 
@@ -68,8 +68,8 @@ const mostDifferences = 20
 // Check runs a statement whole and in pieces, in one snapshot, and compares the two answers byte
 // for byte. It keeps the whole answer in memory; an answer of more than Options.Memory is an error.
 //
-// Without ORDER BY, the order of rows is ignored. With ORDER BY, the columns of the answer that it
-// names must have the same values in the same order.
+// Without ORDER BY, the order of rows is ignored. With ORDER BY, the columns of the answer that
+// ORDER BY names must have the same values in the same order.
 func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	c := &Checked{Plan: p, Report: &Report{Plan: p}}
 	if p.Whole != "" || len(p.Pieces) == 0 {
@@ -111,8 +111,9 @@ func (r *Runner) Check(ctx context.Context, p *plan.Plan) (*Checked, error) {
 	return c, nil
 }
 
-// asWhole runs the statement whole, in the first of the sessions for pieces, so that both see the
-// same snapshot. If the pieces run on other servers, it uses a session of the head.
+// asWhole runs the statement whole, in the first of the sessions for pieces, so that the whole
+// statement and the pieces see the same snapshot. If the pieces run on other servers, asWhole uses
+// a session of the head.
 func (x *execution) asWhole(sink Sink) error {
 	run, n := x.runs[0], x.r.nodes[0]
 	if run.node == n {
@@ -148,8 +149,9 @@ func (k *kept) Row(values [][]byte) error {
 	return nil
 }
 
-// compared is a Sink that compares an answer with a kept one. It compares rows at the same place
-// until two differ; from there on, it searches the kept answer for each row.
+// compared is a Sink that compares the answer of the pieces with the whole answer, which was kept.
+// It compares the rows at the same places until two differ. From there on, it searches the whole
+// answer for each row of the pieces.
 type compared struct {
 	whole   *kept
 	checked *Checked
@@ -298,8 +300,8 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	return bytes.Equal(a, b)
 }
 
-// finish pairs the rows that only the whole answer has with those that only the pieces have: the
-// first with the first, and so on.
+// finish pairs the rows that only the whole answer has with the rows that only the pieces have: the
+// first of the ones with the first of the others, and so on.
 func (c *compared) finish() {
 	var missing []int
 	for i, is := range c.used {

@@ -21,9 +21,10 @@ type Shard struct {
 	Err error
 }
 
-// ReadShards makes the Runner read the rows of a table from these servers directly, in queries that
-// read no other table. Each server reads its own periods in parallel. The head plans, merges, and
-// answers all other queries. Call it before the first Plan.
+// ReadShards makes the Runner read the rows of a table directly from these servers, in queries that
+// read no other table. Each server reads its own periods in parallel. The head plans these queries,
+// merges the rows, and answers all queries that read other tables. Call ReadShards before the first
+// Plan.
 func (r *Runner) ReadShards(table string, shards []Shard) {
 	r.sharded = table
 	for _, s := range shards {
@@ -37,8 +38,8 @@ func (r *Runner) ReadShards(table string, shards []Shard) {
 }
 
 // shards returns the pieces that the nodes run, and sets p.EstimatedRows to the sum of the nodes'
-// estimates. If the head has to read the table, it returns no pieces, and why. It also sets p.Whole
-// if even pieces run by the head might give another answer.
+// estimates. If the head has to read the table, shards returns no pieces, and the reason. If pieces
+// might give another answer even if the head reads the table, it also sets p.Whole.
 func (r *Runner) shards(ctx context.Context, p *plan.Plan) (pieces []plan.Piece, why string, err error) {
 	switch {
 	case r.sharded == "" || p.Table.Name != r.sharded || len(p.Parts) == 0:
@@ -148,8 +149,9 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	return pieces, rows, "", nil
 }
 
-// local returns why a node may answer the query otherwise than the head: its time zones, types or
-// functions differ. It also sets p.Whole, unless the head only fetches rows (Table.Rewritten).
+// local returns why a node may give another answer than the head: time zones, types or functions
+// differ. It also sets p.Whole, because the head may leave a part of each piece to the node. It
+// doesn't if the head only fetches the node's rows (Table.Rewritten).
 func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A gather merges partial rows in temporary tables of the server. Its session isn't one of the
-// pool, because closing the session removes the tables.
+// A gather merges partial rows in temporary tables of the server. Its session isn't kept for other
+// queries: the tables are removed when the session is closed.
 type gather struct {
 	x       *execution
 	s       *engine.Session
@@ -27,9 +27,9 @@ type gather struct {
 // statement.
 const insertSize = 512 << 10
 
-// gatherRows opens the session, creates both tables, and begins to insert. It creates both at once,
-// so that a missing privilege is noticed before any row is inserted. After most of its errors the
-// query is run whole: see unmerged.
+// gatherRows opens the session, creates the temporary tables for partial rows and for groups, and
+// begins to insert. It creates both at once, so that a missing privilege is noticed before any row
+// is inserted. After most of its errors the query is run whole: see unmerged.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
 		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")

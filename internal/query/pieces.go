@@ -15,8 +15,8 @@ import (
 // range is a statement.
 const rangesPerSession = 4
 
-// Plan decides how a statement is answered in sessions with these settings. It is an error if the
-// server refuses the statement.
+// Plan decides how a statement is answered in sessions with the settings st. It returns an error if
+// the server refuses the statement.
 func (r *Runner) Plan(ctx context.Context, statement string, st engine.State) (*plan.Plan, error) {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, st)
@@ -124,8 +124,8 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) 
 	})
 }
 
-// soonRefused is refusal, called by the planner before it asks the server more. This makes plans of
-// small queries cheap, of which a front (rowmill serve) makes many.
+// soonRefused returns what refusal returns. The planner calls it before it asks the server for more
+// facts, so that small queries, of which rowmill serve plans many, are planned at little cost.
 func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""

@@ -27,8 +27,8 @@ type Options struct {
 	// Parallel is the number of sessions that run pieces. 0 means the number of this machine's
 	// cores if the server runs on it, else DefaultParallel.
 	Parallel int
-	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. Beyond it, the server
-	// merges, in a temporary table.
+	// Memory limits the memory for merging, in bytes; 0 is DefaultMemory. If a merge needs more
+	// memory, the server merges, in a temporary table.
 	Memory int64
 	// Always splits a query that can be split, even if it is small or the server's own plan is
 	// expected to be as fast.
@@ -102,7 +102,7 @@ type Report struct {
 	Cached   int
 	Uncached string
 	// Rerun is why the query was run again, whole, after its pieces. For example, rows tie at a
-	// limit, so that SQL doesn't determine the answer. "" if it wasn't run again.
+	// limit, so that SQL doesn't determine the answer. Rerun is "" if the query wasn't run again.
 	Rerun string
 	// Server reports that the merge was finished in a temporary table of the server.
 	Server   bool

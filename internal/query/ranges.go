@@ -151,8 +151,9 @@ func (k *keyRange) literal(n int64) string {
 	return string(merge.AppendNumber(nil, n, k.scale))
 }
 
-// where is the condition of piece i, from one cut up to the next, which is excluded. The first and
-// last piece have no outer bound: each row is in exactly one piece, even if inserted meanwhile.
+// where returns the condition of piece i: keys from one cut (included) to the next (excluded). The
+// first and last piece have no outer bound, so each row is in exactly one piece, even if it is
+// inserted meanwhile.
 func (k *keyRange) where(cuts []int64, i int) string {
 	var list []string
 	if i > 0 {
@@ -168,8 +169,9 @@ func (k *keyRange) where(cuts []int64, i int) string {
 	return where
 }
 
-// A cut is searched with at most maxProbes estimates, one for each bit of the key, until a piece
-// has its share of the rows, give or take 1/tolerance. Evenly distributed values need one estimate.
+// The search for a cut asks for at most maxProbes estimates, one for each bit of the key. It ends
+// when the piece up to the cut has its share of the rows, give or take 1/tolerance. Evenly
+// distributed values need one estimate.
 const (
 	maxProbes = 64
 	tolerance = 4
@@ -184,7 +186,7 @@ func (k *keyRange) unit() int64 {
 }
 
 // cuts returns up to most-1 ascending values that divide the rows about evenly, by the server's
-// estimates. If an estimate is unknown, below 0, the values are equidistant.
+// estimates. Where an estimate is below 0, which means unknown, the values are equidistant.
 func (k *keyRange) cuts(most int, estimate func(from, to int64) (int64, error)) (out []int64, err error) {
 	lo, hi := k.min, k.max
 	span := uint64(hi) - uint64(lo) // at most 2^64 - 1

@@ -16,10 +16,11 @@ import (
 	"github.com/rowmill/rowmill/internal/query/plan"
 )
 
-// A head may have tables whose rows are on other servers, such as MariaDB with Spider. It rewrites
-// queries for these servers, not always with the same meaning (engine.RemoteReader). So rowmill
-// replaces such a table by a derived table: the head fetches its rows, and evaluates the query. It
-// may pass on a piece with its aggregation if all expressions are known to be rewritten correctly.
+// A head may have tables whose rows are on other servers, such as MariaDB with Spider. The head
+// rewrites queries for these servers, not always with the same meaning (engine.RemoteReader). So
+// rowmill replaces such a table by a derived table: the head fetches the table's rows, and
+// evaluates the query itself. Only a piece whose expressions are all known to be rewritten
+// correctly may be passed on by the head, together with its aggregation.
 
 // fetch sets Piece.Text of the pieces for which the head has to fetch rows.
 func (r *Runner) fetch(ctx context.Context, s *engine.Session, p *plan.Plan) error {
@@ -214,8 +215,9 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 	}, nil
 }
 
-// columnsIn returns the columns of a table that a statement may name, at least one. With a star,
-// they include all columns that aren't invisible.
+// columnsIn returns the columns of a table that a statement may name. If stars is true, it also
+// returns all columns that aren't invisible. If there are none, it returns the table's first
+// column.
 func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
 		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })
@@ -240,9 +242,9 @@ var (
 	numberType  = regexp.MustCompile(`(?i)^(?:(?:tiny|small|medium|big)?int|decimal|year)\b`)
 )
 
-// simpleConditions returns the parts of a condition that compare a column of the table with
-// integers, dates or times, joined by AND; "" if there are none. They reduce the rows that the head
-// fetches; the query keeps the whole condition.
+// simpleConditions returns those parts of a condition that compare a column of the table with
+// integers, dates or times. It joins them by AND; "" if there are none. They reduce the rows that
+// the head fetches; the query keeps the whole condition.
 func simpleConditions(d engine.Dialect, where *parse.Expr, t *engine.TableParts, alias, text string) string {
 	var list []string
 	for _, e := range parse.Conjuncts(where) {
@@ -331,8 +333,8 @@ func isTime(v, native string) bool {
 	return err == nil
 }
 
-// fixed returns the text of an integer, or of a date or time, with which a column of that type is
-// compared; "" if it is something else.
+// fixed returns the text of e if column c is of an integer type and e is an integer, or c is of a
+// date or time type and e is such a text. Otherwise it returns "".
 func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	sign := ""
 	if e.Kind == parse.Unary && e.Name == "-" {

@@ -154,8 +154,8 @@ func (c *counter) Row(values [][]byte) error {
 	return c.Sink.Row(values)
 }
 
-// whole runs the statement as it is. If it reads tables of other servers, for which the head would
-// rewrite it, the head fetches their rows: see guard.
+// whole runs the statement as it is. But if the statement reads tables whose rows are on other
+// servers, for which the head would rewrite it, the head fetches the rows: see guard.
 func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)
@@ -218,8 +218,8 @@ type execution struct {
 	report *Report
 	runs   []nodeRun
 	cached *caching // nil if the cache isn't used
-	// all is nil except for a branch: there it is the execution of the whole set operation, in
-	// which first is the index of the branch's first piece.
+	// all is nil unless this is the execution of a branch. Then all is the execution of the whole
+	// set operation, and first is the index, among the pieces of all, of the branch's first piece.
 	all   *execution
 	first int
 

@@ -12,7 +12,7 @@ import (
 )
 
 // sample learns the types of Provisional columns, which depend on how the server computes the
-// answer. It runs the statement over the smallest of its partitions.
+// answer. It runs the statement over only one partition, the smallest that the statement reads.
 func (r *Runner) sample(ctx context.Context, s *engine.Session, p *plan.Plan) error {
 	at := slices.IndexFunc(p.Columns, func(c engine.ResultColumn) bool { return c.Provisional })
 	if p.Whole != "" || at < 0 {

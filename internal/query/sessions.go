@@ -32,8 +32,8 @@ type session struct {
 	since time.Time
 }
 
-// get returns a session with these settings: an idle session, in which it sets their values, or a
-// new one.
+// get returns a session with the settings st. It takes an idle session and sets the values of st
+// there, or opens a new one.
 func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	for {
 		s, old := p.take(st)
@@ -55,8 +55,8 @@ func (p *pool) get(ctx context.Context, st engine.State) (*session, error) {
 	return &session{Session: s, state: st}, nil
 }
 
-// take removes from the pool an idle session that has set the same settings as st, to any values,
-// and all sessions that have been idle too long.
+// take removes two kinds of idle sessions from the pool. s is a session with the same settings as
+// st, whatever their values; old are the sessions that have been idle too long.
 func (p *pool) take(st engine.State) (s *session, old []*session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

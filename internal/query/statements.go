@@ -91,9 +91,9 @@ var (
 // ANALYZE computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// storing are words that, followed by INTO, begin a statement that changes rows. Its INTO isn't the
-// INTO of a query. checkReads refuses such a statement by its first word; inside WITH, the server
-// refuses it.
+// storing are words whose INTO doesn't store the answer of a query, as in INSERT INTO t. A
+// statement that begins with such a word is refused by checkReads; if the word is inside WITH, the
+// server refuses the statement.
 var storing = []string{"INSERT", "REPLACE", "MERGE"}
 
 // hasInto finds INTO in a text that the parser doesn't divide into words.

@@ -55,8 +55,9 @@ const (
 // have work. Lanes run in parallel, so that no other work delays the creation of periods. One
 // process at a time maintains a table: the process that has the table's lock.
 type Scheduler struct {
-	// Poll is the interval of looks at a table while nothing is due. They find late rows. 0 means 10
-	// s. With more than 50 tables it is longer, up to a minute with 300.
+	// Poll is the interval of looks at a table while nothing is due. The looks find late rows. 0
+	// means an interval of 10 s. With more than 50 tables the interval is longer, up to a minute
+	// with 300.
 	Poll time.Duration
 	// LockPause is the pause after a lock was not granted; 0 is 10 s.
 	LockPause time.Duration
@@ -632,8 +633,8 @@ type TableState struct {
 	Leads bool // this process keeps it
 	// Err is why the last look, or the last pass of a lane, failed.
 	Err error
-	// Headroom is how long inserts find a period, and Wanted how long they should find one. Both are
-	// nil before the first look, and for a sequence.
+	// Headroom is for how long from now inserts find a period that exists, and Wanted for how long
+	// they should. Both are nil before the first look, and for a sequence.
 	Headroom, Wanted *time.Duration
 	// Failures are the failed passes since the last success, and Paused the ends of pauses, by policy.
 	Failures map[maintain.Lane]int

@@ -401,8 +401,9 @@ func (t *groupTable) mergeWord(r []uint64, i int, word uint64) error {
 	return nil
 }
 
-// mergeBytes merges the minimum or maximum of texts. They are compared as bytes, or as
-// floating-point numbers if the slot's class is ClassFloat.
+// mergeBytes merges a text into slot i of a record, which has the minimum or the maximum of its
+// texts. Texts are compared as bytes, or as floating-point numbers if the slot's class is
+// ClassFloat.
 func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
 	s := &t.slots[i]
 	at := &r[t.flagged+i]

@@ -441,8 +441,8 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes whose order is the order of the groups. With named, it appends only those
-// for the outputs of ORDER BY.
+// sortKey appends bytes whose order is the order of the groups. If named is true, it appends only
+// the bytes for the outputs of ORDER BY.
 func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
 	NextRow(t.key(r), e.keys)
@@ -537,8 +537,8 @@ func (e *emitter) appendOrder(b []byte, o *memoryOutput, t *groupTable, r []uint
 	return append(b, 0, 0), false, nil
 }
 
-// appendOrderedNumber appends a byte with the sign and the length of the magnitude, and the
-// magnitude.
+// appendOrderedNumber appends a number as bytes that sort as numbers do: one byte with the sign and
+// the length of the magnitude, then the magnitude.
 func appendOrderedNumber(b []byte, w wide) []byte {
 	start := len(b)
 	negative := w.negative()

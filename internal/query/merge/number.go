@@ -219,8 +219,8 @@ func appendWide(b []byte, w wide, scale int) []byte {
 	return append(b, buf[i:]...)
 }
 
-// mostDigits is the number of digits of the longest decimal of MySQL and MariaDB. The server
-// computes a longer result: it may fail, or return the largest number.
+// mostDigits is the number of digits of the longest decimal of MySQL and MariaDB. A result that is
+// longer is left to the server, which may fail, or return the largest number.
 const mostDigits = 65
 
 // fits reports whether a number has at most mostDigits digits.

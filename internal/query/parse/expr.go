@@ -319,8 +319,8 @@ func (p *parser) primary() *Expr {
 	return nil
 }
 
-// strings reads the strings that directly follow another and continue it. The literal begins at
-// from.
+// strings reads the rest of a literal of adjacent strings, such as 'a' 'b', whose first string is
+// first. The literal begins at from.
 func (p *parser) strings(from int, first sqltext.Token) *Expr {
 	next := p.peek()
 	if next.Kind == sqltext.String {

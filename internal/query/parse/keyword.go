@@ -22,9 +22,9 @@ var (
 // callable are reserved words that are also names of functions.
 var callable = engine.WordSet("LEFT RIGHT MOD INSERT INTERVAL")
 
-// adjacent are functions whose name must be followed by ( without a space, with Syntax.Introducer:
-// otherwise the server looks for a stored function of this name, unless a setting permits the
-// space.
+// adjacent are functions whose name must be directly followed by ( on servers with
+// Syntax.Introducer. After a space, these servers look for a stored function of this name, unless a
+// setting permits the space.
 var adjacent = engine.WordSet(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg
 	max mid min now position session_user st_collect std stddev stddev_pop stddev_samp subdate substr substring sum sysdate

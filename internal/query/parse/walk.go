@@ -80,8 +80,8 @@ func (s *Select) Joins() (list []*From) {
 }
 
 // Walk calls query for a query. If query returns true, Walk calls expr for each expression, as the
-// function Walk does, and then itself for the queries within: in WITH, in FROM, in expressions, and
-// the branches of a set operation. Either function may be nil.
+// function Walk does. It then walks the queries within: in WITH, in FROM, in expressions, and the
+// branches of a set operation. Either function may be nil.
 func (q *Query) Walk(query func(*Query) bool, expr func(*Expr) bool) {
 	if q == nil || query != nil && !query(q) {
 		return

@@ -259,8 +259,8 @@ func (b *block) split() error {
 }
 
 // checkAliases refuses an alias of the select list in WHERE or ON, which some servers permit. The
-// query of a piece has other aliases: there, such a server would read the old alias in double
-// quotes as a text.
+// query of a piece has no such alias. If the alias is in double quotes, these servers would read it
+// as a text there.
 func (b *block) checkAliases() (err error) {
 	if !b.traits.AliasesInWhere {
 		return nil

@@ -72,10 +72,10 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts handles servers that take COUNT(x) for COUNT(*) in a query that selects only counts,
-// over all rows. They also do so in pieces that read partitions, but not in pieces that read a key
-// range or a roll-up. In which versions they do so for COUNT(x)+1 isn't known. onlyCounts refuses a
-// query whose pieces may count otherwise than the whole.
+// onlyCounts refuses a query whose pieces may count otherwise than the whole query. In a query that
+// selects only counts, over all rows, some servers compute COUNT(*) in place of COUNT(x). They also
+// do so in pieces that read partitions, but not in pieces that read a key range or a roll-up. In
+// which versions they do so for COUNT(x)+1 isn't known.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil
@@ -238,8 +238,8 @@ var ofDecimals = map[string]bool{
 	"ifnull": true, "isnull": true, "least": true, "nullif": true, "round": true, "sign": true, "sqrt": true, "truncate": true,
 }
 
-// takesIntegers reports a bit operation, or a function that may take integers, such as HEX, outside
-// of the arguments of aggregates.
+// takesIntegers reports whether an expression has a bit operation, DIV, or a function that may take
+// integers, such as HEX. It ignores the arguments of aggregates.
 func (g *grouped) takesIntegers(whole *parse.Expr) (found bool) {
 	parse.Walk(whole, func(e *parse.Expr) (within bool) {
 		switch e.Kind {

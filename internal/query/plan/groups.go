@@ -13,7 +13,8 @@ import (
 )
 
 // Names of columns of the temporary tables, before their numbers: keys of groups, values of
-// DISTINCT aggregates, parts of aggregates, and aggregates.
+// DISTINCT aggregates, parts of aggregates, whole aggregates, columns to sort by, and elements of
+// the select list.
 const (
 	keyName   = "rowmill_k"
 	valueName = "rowmill_v"
@@ -93,7 +94,8 @@ func (b *block) splitGroups() error {
 }
 
 // checkTypes refuses groups over a join if the type of a column depends on which table the server
-// sorts. It may sort for DISTINCT aggregates, and for keys of a table other than the cut one.
+// sorts. The server may sort a table for DISTINCT aggregates, and for keys of a table other than
+// the cut one.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
@@ -702,8 +704,9 @@ func (g *grouped) addPart(a *aggregate, p part) {
 	g.parts = append(g.parts, p)
 }
 
-// fill replaces $1, $2 and so on by arguments. It adds parentheses around an argument unless it is
-// a name, or the text has them: SUM($1) and $1 / $2 become SUM(a + b) and (a + b) / c.
+// fill replaces $1, $2 and so on in a text by arguments. It adds parentheses around an argument,
+// unless the argument is a name, or the text has parentheses directly around it: SUM($1) and $1 /
+// $2 become SUM(a + b) and (a + b) / c.
 func fill(text string, args []string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

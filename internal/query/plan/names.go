@@ -148,9 +148,9 @@ func (b *block) checkUnnamed(e *parse.Expr) error {
 	return nil
 }
 
-// nameOf returns the name of an element of the select list in other clauses; "" if it has none.
-// Without an alias, PostgreSQL names v::text v, and lower(v) lower; MySQL and MariaDB name an
-// expression by its text, and a string by its value.
+// nameOf returns the name that other clauses have for an element of the select list; "" if it has
+// none. Without an alias, PostgreSQL gives v::text the name v, and lower(v) the name lower. MySQL
+// and MariaDB name an expression by its text, and a string by its value.
 func (b *block) nameOf(item int) (string, error) {
 	switch it := b.sel.Items[item]; {
 	case it.Alias != "" || it.Star:

@@ -102,13 +102,14 @@ type Source struct {
 
 // RolledUp describes the use of roll-ups in place of the table's rows.
 type RolledUp struct {
-	// The first pieces read Rollups. NoRollup is the reason why no roll-up is used; "" if the table
-	// has none.
+	// Rollups are read by the first pieces, in place of rows. NoRollup is the reason why no roll-up
+	// is used; "" if one is used, or if the table has none.
 	Rollups  []RollupUse
 	NoRollup string
-	// SameRows checks, in a session's transaction, that Rollups still match the partitions that they
-	// replace. It returns "", or the reason why not. It is nil if rowmill notices every change of
-	// rows. Changed are the periods whose roll-up doesn't match: their rows are read instead.
+	// SameRows checks, in a session's transaction, whether the roll-ups still match the partitions
+	// that they replace. It returns the reason why they don't, or "". It is nil if no check is
+	// needed, because rowmill notices every change of rows. Changed are the periods whose rows are
+	// read because the roll-up doesn't match them.
 	SameRows func(ctx context.Context, s *engine.Session) (string, error)
 	Changed  []string
 }
@@ -186,8 +187,9 @@ const (
 // as WHERE, windows, ORDER BY, LIMIT. No statement names a temporary table twice.
 type Merge struct {
 	Kind MergeKind
-	// Rows reports that pieces return rows of the answer, followed by columns to sort by, in place of
-	// groups. Then there is no second table, and Final reads the first.
+	// Rows reports that pieces return rows of the answer, not groups. In each row, the columns of
+	// the answer are followed by columns to sort by. Then there is no second table, and Final reads
+	// the first.
 	Rows bool
 	// Steps say how two partial groups whose keys have the same bytes become one: one step for each
 	// column after the keys. They are nil if only the server can merge the groups; then Kind isn't
@@ -208,8 +210,8 @@ type Merge struct {
 	// only describes it, with LIMIT 0. Groups and Final are the statements of the server's merge:
 	// Groups is a query for the rows of the second table, in the order of its columns.
 	Typed, Groups, Final string
-	// Ties are queries over the same tables, each of which returns a row if SQL doesn't determine
-	// the answer.
+	// Ties are queries over the temporary tables. Each returns a row if SQL doesn't determine the
+	// answer.
 	Ties []string
 }
 
