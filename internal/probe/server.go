@@ -98,7 +98,7 @@ func newPoller(ctx context.Context, db engine.Counters) *poller {
 	return p
 }
 
-// poll executes the queries that ask requests, until ctx ends. Each channel has room for one
+// poll executes one query for each request of ask, until ctx ends. Each channel has room for one
 // element, and at most one query is in progress, so that the channels never block poll forever.
 func (p *poller) poll(ctx context.Context, db engine.Counters) {
 	defer close(p.done)

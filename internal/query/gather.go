@@ -304,8 +304,8 @@ func (x *execution) group(sink Sink) (err error) {
 	return g.answer(sink)
 }
 
-// A groupingWorker takes the rows of one session. It merges them into groups in memory, and spills
-// these to out when memory is full. If groups is nil, each row goes to out at once.
+// A groupingWorker takes the rows of one session. It merges the rows into groups in memory, and
+// passes the groups on to out when memory is full. If groups is nil, each row goes to out at once.
 type groupingWorker struct {
 	groups *merge.GroupWorker
 	out    gatherer

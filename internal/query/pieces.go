@@ -203,7 +203,7 @@ func partRows(t *engine.TableParts) map[string]int64 {
 }
 
 // fewRows reports whether pieces read less than SmallRows rows of the table. One session reads so
-// few in the time that several sessions need to begin.
+// few rows in the time that several sessions need to begin.
 func fewRows(pieces []plan.Piece) bool {
 	var rows int64
 	for _, p := range pieces {

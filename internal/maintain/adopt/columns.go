@@ -13,9 +13,9 @@ import (
 )
 
 // AddedColumns returns the columns that a declaration has and its table lacks, in the order of the
-// declaration. The caller sets Table and Have. Three changes would rewrite the whole table, so they
-// are errors that say what to do: the declaration lacks a column of the table, has it with another
-// type, or has a new column for which existing rows have no value.
+// declaration. The caller sets Table and Have of each. Three changes would rewrite the whole table,
+// so they are errors that say what to do: the declaration lacks a column of the table, has another
+// type for a column, or has a new column for which existing rows have no value.
 func AddedColumns(schema *engine.Schema, d *rolling.Definition) ([]engine.AddColumn, error) {
 	var out []engine.AddColumn
 	var errs []error
@@ -64,7 +64,8 @@ var families = []string{
 }
 
 // otherType reports whether two types certainly differ. It reports false for unknown names, for
-// names that servers replace, such as REAL, and if only one of the types has a length.
+// names that some servers replace by another type's name, such as REAL, and if only one of the
+// types has a length.
 func otherType(a, b string) bool {
 	x, y := value.ParseName(a), value.ParseName(b)
 	family, other := familyOf(x), familyOf(y)

@@ -106,9 +106,9 @@ func (m *mirror) intoPeriod(c *copier.Copy, p rolling.Partition, where string) s
 }
 
 // leave makes replay discard the log entries of rows that the copy has yet to reach: rows that
-// satisfy where, with keys between after and until. The copy will read such a row in its state at
-// that time. If the row no longer satisfies where at that time, the change has a newer log entry,
-// which is applied.
+// satisfy where, with keys between after and until. When the copy reaches such a row, it reads the
+// row's state of that moment. If the row doesn't satisfy where at that moment, the change that
+// caused this has a newer log entry, which is applied.
 func (m *mirror) leave(after, until []string, where string) error {
 	text, args, err := m.between(after, until)
 	m.coming = engine.Predicate{Text: and(text, where, m.past.Text), Args: append(args, m.past.Args...)}
@@ -126,8 +126,8 @@ func (m *mirror) between(after, until []string) (string, []any, error) {
 
 // arrived determines, before the first chunk, up to which key the target has rows. That may be
 // beyond the key that an interrupted copy has recorded, because the copy has applied changes to
-// later rows. The copy doesn't change rows that the target has, so their log entries must be
-// applied.
+// later rows. The copy doesn't change rows that the target already has, so the log entries of these
+// rows must be applied.
 func (m *mirror) arrived(ctx context.Context) error {
 	m.past = engine.Predicate{}
 	keys, err := engine.NewKeys(m.DB, m.Source.Key)

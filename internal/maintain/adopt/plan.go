@@ -228,8 +228,8 @@ func (p *planner) notes(rows extent) []string {
 	return append(out, p.mirror.sql.Notes()...)
 }
 
-// PlanFinish returns the statements that Finish would run, in the form of Plan.
-// It fails if Finish would refuse.
+// PlanFinish returns the statements that Finish would run, in the form of Planned.Statements. It
+// fails if Finish would refuse.
 func PlanFinish(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {
@@ -251,8 +251,8 @@ func (p *planner) droppedOld(context.Context) error {
 	return nil
 }
 
-// PlanUndo returns the statements that Undo would run from the adoption's current
-// step, in the form of Plan. It fails if Undo would refuse.
+// PlanUndo returns the statements that Undo would run from the adoption's current step, in the form
+// of Planned.Statements. It fails if Undo would refuse.
 func PlanUndo(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {

@@ -106,8 +106,8 @@ func checkSize(size int, took time.Duration) int {
 	return min(max(int(next), leastCheck), mostCheck)
 }
 
-// compareAndRepair compares the rows after a key, up to and including another key (nil means
-// unbounded). If they differ, it copies them again.
+// compareAndRepair compares the rows of both tables after one key, up to and including another (nil
+// means unbounded). If the rows differ, it copies them again.
 func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {
@@ -139,8 +139,8 @@ func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after,
 	}
 }
 
-// compare compares the rows that satisfy where, in one snapshot. It excludes rows whose keys are in
-// the log in that snapshot, and rows of the source that don't satisfy inside.
+// compare compares the rows of both tables that satisfy where, in one snapshot. It excludes rows
+// whose keys are in the log in that snapshot, and rows of the source that don't satisfy inside.
 func (m *mirror) compare(ctx context.Context, keys *engine.Keys, where, inside string, args []any) (int64, error) {
 	tx, err := m.sql.Snapshot(ctx)
 	if err != nil {

@@ -203,7 +203,7 @@ func (t planner) sameAxis(applied *rolling.Declaration) error {
 }
 
 // recreatedAxis reports whether a table is created anew with another axis. That is an error if the
-// former table has left roll-ups, given in rollups, or archives.
+// former table has left archives or roll-ups. rollups are the names of these roll-ups.
 func (t planner) recreatedAxis(ctx context.Context, applied *rolling.Declaration, rollups []string) (other bool, err error) {
 	differs, as := t.otherAxis(applied)
 	if differs == "" {

@@ -40,7 +40,8 @@ type Copy struct {
 	Chunk int
 	// After is the last key already copied, as passed to Done; nil starts at the beginning.
 	After []string
-	// Again is how many times Run, at its end, copies the rows that were appended in the meantime.
+	// Done records, in the chunk's transaction, the last key and the number of rows copied by this
+	// call of Run.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
 	// Again is how often the copy continues, after its end, with rows appended meanwhile.
 	Again int

@@ -123,7 +123,7 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 }
 
 // If the table's definition has changed, another rowmill process may have made the change, and be
-// about to record that. It gets settledTries times settledPoll for the record, before partitions
+// about to record that. The record may take settledTries times settledPoll; after that, partitions
 // are computed again.
 const (
 	settledTries = 5
@@ -299,7 +299,7 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 		}
 	}
 	// A change is tried again while its lock isn't granted, and each try calls Compare. What
-	// Compare noted before the last try is not noted again.
+	// Compare has noted in an earlier try is not noted again.
 	if last := s.traced.last(); last.At > was.At {
 		was.Compared = last
 	}

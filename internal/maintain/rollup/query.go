@@ -71,9 +71,9 @@ func (q *selection) bucket() string {
 }
 
 // selectRows renders the query that computes a level's rows from the rows of its source that meet a
-// condition. If readable is true, it selects only the readable columns, and computes distinct and
-// percentile exactly. If readable is false, its rows are to be merged with those of other queries:
-// sketches are NULL and square roots are omitted.
+// condition. If readable is true, the query has only the readable columns, and computes distinct
+// and percentile exactly. If readable is false, the rows of the query are to be merged with rows of
+// other queries: sketches are NULL, and square roots are omitted.
 func (s *Set) selectRows(l *level, where string, readable bool) string {
 	q := &selection{s: s, l: l, named: map[string]string{}, rootOutside: !readable || s.sums.Variance("x") == ""}
 	b := q.in(q.bucket())
@@ -155,8 +155,8 @@ func (q *selection) raw(a *aggregate) []string {
 		mean := w.AsDouble("AVG(" + v + ")")
 		variance := w.Variance(v)
 		if variance == "" {
-			// In two passes, because the sum of squares minus the square of the sum loses all digits if the
-			// mean is large.
+			// The variance is computed in two passes. The mean of the squares minus the square of
+			// the mean would lose all digits if the mean is large.
 			m := q.window("AVG("+col+")", "")
 			d := "(" + v + " - " + m + ")"
 			variance = "AVG(" + d + " * " + d + ")"
@@ -226,8 +226,8 @@ func (q *selection) exact(a *aggregate) string {
 	if a.Func == "distinct" {
 		return "COUNT(DISTINCT " + v + ")"
 	}
-	// The nearest rank: the least value such that at least this percentage of all
-	// values are not greater. The percentage is a fraction of integers.
+	// The result is the value of the nearest rank: the least value for which at least this
+	// percentage of all values are not greater. The percentage is a fraction of two integers.
 	num, den := percentRatio(a.Percent)
 	rank := q.window("ROW_NUMBER()", fmt.Sprintf("CASE WHEN %s IS NULL THEN 1 ELSE 0 END, %s", col, col))
 	n := q.window("COUNT("+col+")", "")
@@ -259,10 +259,10 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 // viewQuery renders the query of the level's live view.
 //
 // The view reads the roll-up's rows for buckets below the watermark that are neither stale nor
-// noted as changed, and raw rows for all other buckets. Watermark, stale buckets and notes change
-// together in one transaction, and a statement sees the state before it or after it. The bounds of
-// the raw rows are scalar subqueries, which servers evaluate before they choose the partitions to
-// read.
+// noted as changed, and raw rows for all other buckets. Each step that changes the watermark, the
+// stale buckets or the notes is one transaction, and a statement sees the state before or after it.
+// The bounds of the raw rows are scalar subqueries, which servers evaluate before they choose the
+// partitions to read.
 func (s creator) viewQuery(l *level) string {
 	w := s.db.Words()
 	table, name := quoteText(s.table.Name), quoteText(l.Name)

@@ -263,7 +263,7 @@ func (s creator) createLevel(ctx context.Context, l *level) error {
 	return s.record(ctx, s.db.SQL(), l, want)
 }
 
-// unlessDropped returns have, which is recorded of a level. If somebody else has dropped the
+// unlessDropped returns have, the recorded spec of a level. If somebody else has dropped the
 // level's table, it deletes the record and returns nil, so that all buckets with existing raw rows
 // are computed. If the record stayed, only buckets after its watermark would be computed.
 func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
@@ -478,8 +478,9 @@ func errTaken() error {
 }
 
 // Changes returns the names of the roll-ups that Create would create, and of those that it would
-// change. It rejects what Create rejects: changes that would give a table rows of two kinds, and
-// tables that are not roll-ups. It changes nothing.
+// change. It rejects what Create rejects: tables that are not roll-ups, and changes that would
+// leave old and new rows of different kinds in one table, e.g. with another length of buckets. It
+// changes nothing.
 func (s *Set) Changes(ctx context.Context) (made, changed []string, err error) {
 	for _, l := range s.levels {
 		want := s.creator().specOf(l)

@@ -75,9 +75,9 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return err
 }
 
-// SealedTo returns the highest position below which some level has sealed buckets: the level would
-// lack new rows from there. It returns the start of the axis if there is none. It ignores levels
-// whose sealed buckets have all passed the level's own retention.
+// SealedTo returns the position up to which a level is sealed, the highest of all levels: a new row
+// below that position would be missing from the level. It returns the start of the axis if no level
+// is sealed. It ignores levels whose sealed buckets have all passed the level's own retention.
 func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	to := s.table.Grid.Bounds().From
 	marks, err := s.marks(ctx, s.db.SQL())

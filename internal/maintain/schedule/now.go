@@ -111,7 +111,7 @@ func doNow(ctx context.Context, t *maintain.Table, w Work) error {
 }
 
 // await waits until the leader, whose name is by, has done the work. If the leader ends earlier,
-// await runs d itself and returns led = true.
+// await does the work in this process, by d, and returns led = true.
 func await(ctx context.Context, d single, w Work, by string, reported map[state.Action]bool) (led bool, err error) {
 	t := d.Table
 	for began := time.Now(); ; {

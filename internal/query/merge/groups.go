@@ -559,8 +559,9 @@ type keyCoder struct {
 	compared bool
 }
 
-// encode returns the key of a row, valid until the next call. If an equal value may have another
-// text, such as 1.5 and 1.50, it returns an InexactError.
+// encode returns the key of a row, valid until the next call. It returns an InexactError if a
+// decimal is not written with exactly the digits of its column: otherwise equal values, such as 1.5
+// and 1.50, would get different keys.
 func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 	for i := 0; k.compared && i < len(k.columns); i++ {
 		c, text := &k.columns[i], row[i]
@@ -575,8 +576,8 @@ func (k *keyCoder) encode(row [][]byte) ([]byte, error) {
 	return k.key, nil
 }
 
-// shards is the number of tables of a worker. The lowest bits of a key's hash choose the table, so
-// that the tables of one shard are merged independently of other shards.
+// shards is the number of tables of each worker, one for each shard. The lowest bits of a key's
+// hash choose the shard, so that shards are merged independently of each other.
 const shards = 8
 
 func shardOf(hash uint64) int { return int(hash & (shards - 1)) }

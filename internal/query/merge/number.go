@@ -240,7 +240,7 @@ var tenTo65 = func() wide {
 }()
 
 // quotient divides a sum by a count. sum has fromScale digits after the point, and the result has
-// toScale. The result is rounded half away from zero, as by the servers of engine.FinalQuotient.
+// toScale. The result is rounded half away from zero, as servers with engine.FinalQuotient do.
 func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) {
 	if count == 0 || toScale < fromScale {
 		return q, false
@@ -262,8 +262,8 @@ func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) 
 	return q, true
 }
 
-// quotientDigits is the number of digits after the point to which a server of FinalQuotient divides
-// before it rounds. The server keeps numbers in groups of nine digits, and truncates the quotient
+// quotientDigits is the number of digits after the point to which servers with engine.FinalQuotient
+// divide before they round. They keep numbers in groups of nine digits, and truncate the quotient
 // after the last group.
 func quotientDigits(fromScale, toScale int) int {
 	const group = 9

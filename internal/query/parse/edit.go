@@ -45,7 +45,7 @@ func byPlace(a, b Edit) int {
 
 // Statements returns the spans of the statements of a text, without the semicolons between them,
 // and without empty statements. It fails if a statement may contain others, such as CREATE
-// PROCEDURE with BEGIN: the parser doesn't find its end.
+// PROCEDURE with BEGIN: the parser can't find the end of such a statement.
 func Statements(text string, syntax sqltext.Syntax) ([]sqltext.Span, error) {
 	var list []sqltext.Span
 	var first, second string

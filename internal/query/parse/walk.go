@@ -37,8 +37,8 @@ func (o *Over) Exprs() []*Expr {
 	return list
 }
 
-// Any reports whether is returns true for an expression, or for an expression within it. It doesn't
-// enter queries.
+// Any reports whether the function is returns true for an expression, or for an expression within
+// it. Any doesn't enter queries.
 func Any(e *Expr, is func(*Expr) bool) bool {
 	found := false
 	Walk(e, func(e *Expr) bool {

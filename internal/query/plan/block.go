@@ -259,8 +259,8 @@ func (b *block) split() error {
 }
 
 // checkAliases refuses an alias of the select list in WHERE or ON, which some servers permit. The
-// query of a piece has no such alias. If the alias is in double quotes, these servers would read it
-// as a text there.
+// query of a piece has no such alias: if the alias is written in double quotes, these servers would
+// read it as a text in that query.
 func (b *block) checkAliases() (err error) {
 	if !b.traits.AliasesInWhere {
 		return nil
@@ -445,7 +445,7 @@ func (b *block) resolve(e *parse.Expr, in nameUse) (*parse.Expr, error) {
 }
 
 // element returns the expression of an element of GROUP BY or ORDER BY, which may be a position or
-// an alias, and the expression's index in the select list, or -1.
+// an alias. item is the expression's index in the select list, -1 if it isn't in the list.
 func (b *block) element(e *parse.Expr, in nameUse) (_ *parse.Expr, item int, err error) {
 	bare := parse.Bare(e)
 	if bare.Kind == parse.Literal {

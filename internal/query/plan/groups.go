@@ -517,9 +517,10 @@ func (g *grouped) keyIs(k *key, column string) bool {
 		(len(names) == 2 && g.sameName(names[0], g.alias) || len(names) == 1 && len(g.uses) == 1)
 }
 
-// hasOthers reports a column that is neither a key nor aggregated, or a subquery, which may contain
-// such a column. Servers without LooseColumns permit the column if the keys include the primary key
-// of its table; but a piece may read from a union of partitions, which has no primary key.
+// hasOthers reports whether the query has a column that is neither a key nor aggregated, or a
+// subquery, which may contain such a column. Servers without LooseColumns permit the column if the
+// keys include the primary key of its table; but a piece may read from a union of partitions, which
+// has no primary key.
 func (g *grouped) hasOthers() bool {
 	if t := g.cut.table; g.traits.LooseColumns && len(g.uses) == 1 && len(t.PrimaryKey) > 0 && g.groupsBy(t.PrimaryKey) {
 		return false // a group is one row
@@ -562,8 +563,8 @@ func (g *grouped) recipe(a *aggregate) (engine.Recipe, bool) {
 	return g.facts.Aggregate(c)
 }
 
-// fractional reports an expression with a number such as 1.5, or with the name of a FLOAT or DOUBLE
-// column of some table.
+// fractional reports whether an expression has a number such as 1.5, or the name of a FLOAT or
+// DOUBLE column of some table.
 func (x *splitter) fractional(e *parse.Expr) bool {
 	return parse.Any(e, func(e *parse.Expr) bool {
 		switch e.Kind {
@@ -605,9 +606,9 @@ func (x *splitter) quotients() (n int) {
 // widestDecimal is the most digits of a decimal number on servers with HiddenDigits.
 const widestDecimal = 65
 
-// otherDigits reports a decimal number that may get other digits when it is stored: the result of a
-// function may have fewer digits than its type, and a computed number more than the widest type.
-// Callers look for divisions themselves.
+// otherDigits reports whether an expression is a decimal number that may get other digits when it
+// is stored: the result of a function may have fewer digits than its type, and a computed number
+// more than the widest type. Callers look for divisions themselves.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }

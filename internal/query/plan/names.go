@@ -12,8 +12,8 @@ import (
 // spell notes a name that the statement uses.
 func (x *splitter) spell(names ...string) { x.spelled = append(x.spelled, names...) }
 
-// checkScopes refuses names that some servers resolve otherwise than others. It also notes the
-// column names that several operands of one FROM have.
+// checkScopes refuses names that servers resolve in different ways. It also notes the column names
+// that several operands of one FROM have.
 func (x *splitter) checkScopes() error {
 	operands := map[string]string{}
 	for _, s := range x.selects {
@@ -95,8 +95,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// columnsOf returns names of columns of an operand of FROM; known reports that the list is
-// complete.
+// columnsOf returns the names of the columns of an operand of FROM that are known. known reports
+// that these are all its columns.
 func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 	u := x.useOf(f)
 	if u != nil && u.table != nil {

@@ -192,8 +192,8 @@ func (b *block) loose(list, keys []*parse.Expr) error {
 }
 
 // outside is the statement with the merged rows in place of the block. The limit makes the server
-// store these rows: otherwise it might compute with more digits than the columns of a derived table
-// have.
+// store these rows. Without a limit, the server might compute with more digits than the columns of
+// a derived table have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)

@@ -11,7 +11,7 @@ import (
 // noColumn puts a function around a column of the group table, where the query has an expression
 // such as MIN(y). MariaDB and MySQL convert a constant that is compared with a bare column to the
 // column's type: 90 becomes the year 1990. The function for a TIME isn't COALESCE, because
-// MariaDB's COALESCE would lose its sign.
+// MariaDB's COALESCE would lose the sign of the TIME.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text

@@ -80,8 +80,8 @@ type Source struct {
 	Namesakes int
 	// Alone reports that the statement reads no other table, and this one once.
 	Alone bool
-	// Parts are the partitions that the server would read, in the table's order; the pieces are made
-	// of them. Pruned is the number of partitions that it would skip.
+	// Parts are the partitions that the server would read, in the table's order; the pieces are
+	// made of them. Pruned is the number of partitions that the server would skip.
 	Parts []string
 	// Named are the partitions that the statement names.
 	Named  []string
