@@ -36,8 +36,8 @@ type CacheStats struct {
 // CacheStats returns the figures of the cache.
 func (r *Runner) CacheStats() CacheStats { return r.cache.figures() }
 
-// A cache keeps the partial rows of sealed periods. When it is full, it drops the least recently
-// used.
+// A cache keeps the partial rows of sealed periods. When it is full, it drops the partial rows that
+// were used least recently.
 type cache struct {
 	mu      sync.Mutex
 	entries map[cacheKey]*list.Element

@@ -184,7 +184,7 @@ func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Rep
 }
 
 // split runs the pieces and merges their answers. clock are settings that fix the current time of
-// all sessions; nil fixes it at the present.
+// all sessions; if clock is nil, the time is fixed at the present.
 func (r *Runner) split(ctx context.Context, p *plan.Plan, clock engine.State, sink Sink, report *Report) (err error) {
 	if len(p.Pieces) == 0 {
 		return merge.Inexact("no partition is left to be read")
@@ -483,7 +483,7 @@ func (x *execution) unchanged(run *nodeRun) (err error) {
 }
 
 // samePruned makes the query run whole if the server now reads a partition that it pruned when the
-// query was planned: since then, another table may have got the name of one in the query.
+// query was planned: another table may have got the name of one of the query's tables since then.
 func (x *execution) samePruned(run *nodeRun, p *plan.Plan) error {
 	if p.Pruned == 0 || p.Table.Created == "" {
 		return nil

@@ -29,9 +29,10 @@ func cutOverTo(next string) func(*job, context.Context, *mirror) error {
 	return func(j *job, ctx context.Context, m *mirror) error { return j.cutOver(ctx, m, next) }
 }
 
-// cutOver renames the source out of the way, and the target to the source's name. The wait for the
-// lock is limited. Under the lock, only the last changes are applied and the tables renamed. On
-// servers with transactional renames, the next step is recorded in the same transaction.
+// cutOver renames the source to m.Aside, and the target to the source's name. It waits for the
+// source's lock for a limited time. Under the lock, it only applies the last changes and renames
+// the tables. On servers with transactional renames, the next step is recorded in the same
+// transaction.
 func (j *job) cutOver(ctx context.Context, m *mirror, next string) error {
 	if err := m.sql.Recover(ctx); err != nil {
 		return err
@@ -101,8 +102,9 @@ const (
 	postponePoll = time.Second
 )
 
-// postpone waits while j.Postpone returns a reason. Meanwhile it applies the log, so that little is
-// left to do under the lock. Every few minutes it compares the tables again.
+// postpone waits while j.Postpone returns a reason. Meanwhile it applies the logged changes, so
+// that little is left to do under the cut-over's lock. Every few minutes it compares the tables
+// again.
 func (j *job) postpone(ctx context.Context, m *mirror) error {
 	if j.Postpone == nil {
 		return nil

@@ -145,8 +145,8 @@ func (m *mirror) arrived(ctx context.Context) error {
 const (
 	// replayRows is the number of log entries applied at a time.
 	replayRows = 2000
-	// replayBatches limits the batches that are applied between two chunks, so that the copy makes
-	// progress even if the log grows faster.
+	// replayBatches limits the batches of log entries that are applied between two chunks, so that
+	// the copy makes progress even if the log grows faster.
 	replayBatches = 20
 	// lockedRows limits the log entries that may remain when the lock is taken, so that the lock is
 	// held only briefly.
@@ -262,8 +262,8 @@ func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 	return err
 }
 
-// catchUpStatements returns two statements: one deletes the plain table's rows that differ, and one
-// copies the rows that it lacks.
+// catchUpStatements returns two statements: one deletes from the plain table the rows that the
+// rolling table lacks, and one copies to the plain table the rows that it lacks.
 func (m *mirror) catchUpStatements() []string {
 	src, dst, cols, key := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.List(m.Columns, ""), m.List(m.Plain, "")
 	return []string{

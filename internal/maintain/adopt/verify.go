@@ -24,8 +24,9 @@ const (
 	// mostPending limits the number of logged keys that a comparison excludes. If the log has more
 	// keys in the compared range, their changes are applied first.
 	mostPending = 300
-	// rounds limits the rounds that compare newly appended rows chunk by chunk. Few new rows are left
-	// after the first round. After the last round, all remaining rows are one chunk.
+	// rounds limits the rounds of the copy and of the comparison that go chunk by chunk. Each
+	// further round has the rows that were appended during the previous round, so few rows are left
+	// after the first. After the last round of the comparison, all remaining rows are one chunk.
 	rounds = 3
 	// repairs limits how often a differing chunk is copied again.
 	repairs = 3

@@ -1,8 +1,8 @@
 // Package apply plans what rowmill apply and rowmill remove change on a server, and executes the
-// plan. It creates a rolling table, takes over a partitioned one, changes one that was applied
-// before, and gives a table back. For a plain table the Plan says that package adopt converts it. A
-// Plan has its statements, notes for the owner, and a list of what retention will remove. Each step
-// may be repeated after a crash.
+// plan. rowmill apply creates a rolling table, takes over a partitioned one, or changes one that
+// was applied before; rowmill remove gives a table back. For a plain table the Plan says that
+// package adopt converts it. A Plan has its statements, notes for the owner, and a list of what
+// retention will remove. Each step may be repeated after a crash.
 package apply
 
 import (
@@ -43,8 +43,8 @@ type Plan struct {
 	// Dropped describes the rows that retention will remove under the new declaration but would keep
 	// under the old one. The owner confirms this separately.
 	Dropped []string
-	// Adopt means that the table is a plain one, which package adopt converts into a rolling one
-	// before the steps.
+	// Adopt means that the table is a plain one. Package adopt converts it into a rolling one
+	// before the steps are executed.
 	Adopt bool
 	// Before, unless nil, resets the records of a former table of the same name. It becomes
 	// adopt.Options.Before. from is the start of the first period. BeforeSQL are those of its

@@ -32,8 +32,8 @@ type Removal struct {
 	Plain *adopt.Options
 }
 
-// planRemove is PlanRemoval. undone, unless nil, are the records of a takeover that is being
-// undone.
+// planRemove does the work of PlanRemoval. undone, unless nil, are the records of a takeover that
+// is being undone.
 func (t planner) planRemove(ctx context.Context, how Removal, undone []state.Undo) (*Plan, error) {
 	a := &Plan{}
 	applied, err := t.Applied(ctx)

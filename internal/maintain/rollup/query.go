@@ -300,8 +300,8 @@ func (s creator) viewQuery(l *level) string {
 	raw.from = nil
 	column := s.quote(s.declared.Time)
 	rawPos := s.bucketOf(&raw, w.Position(s.table, column))
-	// All parts that read raw rows begin above the sealed buckets, because the raw rows of sealed
-	// buckets may have been removed.
+	// All parts of the view that read raw rows begin above the sealed buckets, because the raw rows
+	// of sealed buckets may have been removed.
 	newer := s.selectRows(&raw, column+" >= "+at("watermark"), true)
 	below := fmt.Sprintf("%s < %s AND %s >= %s", column, at("watermark"), column, at("sealed_to"))
 	if root != l {

@@ -456,7 +456,7 @@ func (s creator) run(ctx context.Context, statements []string) error {
 }
 
 // Taken rejects declared roll-ups whose name belongs to a table or view that is not a roll-up. It
-// needs no table of raw rows, so it can be called before anything is created.
+// doesn't read the table of raw rows, so it can be called before anything is created.
 func Taken(ctx context.Context, db engine.Keeper, d *rolling.Declaration) error {
 	for _, r := range d.Rollups {
 		there, err := db.Describe(ctx, r.Name)

@@ -16,7 +16,8 @@ import (
 )
 
 // A stage is a temporary table in which a level's buckets are computed, with a row for each bucket
-// and group. The source's rows are added piece by piece. The stage ends with its connection.
+// and group. The source's rows are added piece by piece. The server drops the table when the
+// connection that created it ends.
 type stage struct {
 	l     *level
 	table engine.TemporaryTable
@@ -176,9 +177,9 @@ func (s *Set) readable(l *level) []string {
 // removed, so the buckets are not replaced.
 var errSealed = errors.New("sealed while it was computed")
 
-// publish replaces buckets of the level with those of the stage, which has the given number of
-// rows, and calls last in the final transaction. Many rows take several transactions, each for a
-// range of groups. The buckets stay stale until the end, so that live views ignore them.
+// publish replaces the level's buckets of p with the buckets in the stage. rows is the number of
+// rows of the stage. Many rows take several transactions, each for a range of groups; last is
+// called in the final one. The buckets stay stale until the end, so that live views ignore them.
 func (w *worker) publish(ctx context.Context, l *level, p rolling.Period, rows int64, last func(*transaction) error) error {
 	own := w.between(w.quote(Bucket), p.From, p.To)
 	var after []string
@@ -293,8 +294,9 @@ func (s *Set) rawRows() source {
 	leads := func(columns []string) bool { return len(columns) > 0 && columns[0] == s.declared.Time }
 	out.byTime = leads(s.schema.PrimaryKey) || slices.ContainsFunc(s.schema.Indexes, func(x engine.Index) bool { return leads(x.Columns) })
 	if s.schema.View {
-		// A view is not read in the order of a key, because that would need a sort. No change of
-		// partitions waits for its readers.
+		// A view is not read in the order of a key, because that would need a sort. Short
+		// statements aren't necessary, either: no change of partitions waits for statements that
+		// read a view.
 		return out
 	}
 	var cols []engine.SchemaColumn

@@ -48,8 +48,8 @@ type memoryOutput struct {
 	scale int
 }
 
-// An ordering is an output to sort groups by. The outputs of ORDER BY come first, then all keys, so
-// that the order is the same each time.
+// An ordering is an output by which groups are sorted. The outputs of ORDER BY come first, then all
+// keys, so that the order of the groups is the same each time.
 type ordering struct {
 	memoryOutput
 	by    plan.SortKey

@@ -11,8 +11,9 @@ var units = engine.WordSet(`
 var options = engine.WordSet(`
 	HIGH_PRIORITY STRAIGHT_JOIN SQL_SMALL_RESULT SQL_BIG_RESULT SQL_BUFFER_RESULT SQL_NO_CACHE SQL_CACHE SQL_CALC_FOUND_ROWS`)
 
-// Functions that are called without parentheses: on all servers, on servers with Syntax.Introducer,
-// and on servers with Syntax.Casts. On other servers these words are names.
+// Functions that are called without parentheses: bare on all servers, bareIntroducer on servers
+// with Syntax.Introducer, and bareCasts on servers with Syntax.Casts. On other servers the words of
+// the last two lists are names.
 var (
 	bare           = engine.WordSet("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER")
 	bareIntroducer = engine.WordSet("LOCALTIME LOCALTIMESTAMP UTC_DATE UTC_TIME UTC_TIMESTAMP CURRENT_ROLE")

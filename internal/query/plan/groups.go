@@ -436,8 +436,9 @@ func (g *grouped) keyUse() engine.KeyUse {
 // isKeyed reports a call of GROUPING, which tells subtotals from groups.
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
-// groupBy is the clause GROUP BY of a query whose first columns are the keys. Without names it
-// lists the keys' positions; with names it lists the names, with the subtotals of the statement.
+// groupBy returns the GROUP BY clause of a query whose first columns are the keys. If names is nil,
+// the clause lists the keys' positions. Otherwise it lists the names, with the subtotals of the
+// statement.
 func (g *grouped) groupBy(names []string) string {
 	if len(g.keys) == 0 {
 		return ""

@@ -136,8 +136,9 @@ func (g *grouped) quotientWithin(e *parse.Expr) bool {
 	})
 }
 
-// checkCollations refuses an expression that combines several texts of the groups, one of them
-// computed: a column's collation takes precedence over the collation of an expression.
+// checkCollations refuses an expression that combines several texts of the groups, if one of the
+// texts is computed. In the merge, a computed text is a column, and a column's collation takes
+// precedence over the collation of an expression.
 func (g *grouped) checkCollations(e *parse.Expr, in nameUse) error {
 	texts := map[any]bool{} // keys and aggregates
 	computed, named := false, namesCollation(e)

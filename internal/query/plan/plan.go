@@ -95,7 +95,7 @@ type Source struct {
 	// Through is the reason why a table on several servers is read through the head; "" if the nodes'
 	// tables are read directly, or the table is on one server.
 	Through string
-	// Fetched are tables of other servers. The head fetches their rows, and computes the pieces
+	// Fetched are the tables of other servers whose rows the head fetches, to compute the pieces
 	// itself: see Piece.Text.
 	Fetched []string
 }
