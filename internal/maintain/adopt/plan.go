@@ -28,8 +28,8 @@ func (j *job) planned(ctx context.Context) (*data, error) {
 	return j.checker().check(ctx)
 }
 
-// Plan returns the plan of Run, after the same checks of the plain table. If an adoption is in
-// progress, the plan consists of a note only.
+// Plan plans the adoption that Run would do, and makes the same checks of the plain table as Run.
+// If an adoption is in progress, the plan consists of a note only.
 func Plan(ctx context.Context, o Options) (*Planned, error) {
 	j := &job{Options: o}
 	c, err := UnderWay(ctx, o.State, o.Table.Name)

@@ -109,10 +109,10 @@ func (t planner) planTailOf(ctx context.Context, parts []rolling.Partition, tail
 // readUnderLock is how many rows a server reads in about 200 ms.
 const readUnderLock = 500_000
 
-// mostEnclosed returns how many rows a tail may have to become a period that blocks inserts for at
-// most about 200 ms; 0 means any number. On servers whose partitions have no lower bounds, the
-// server looks under the table's lock for rows before or after the period. That is fast only with
-// an index that begins with the time.
+// mostEnclosed returns how many rows a tail may have if it is to become a period while inserts are
+// blocked for at most about 200 ms; 0 means any number. On servers whose partitions have no lower
+// bounds, the server looks under the table's lock for rows of times outside of the period. That is
+// fast only with an index that begins with the time.
 func (t planner) mostEnclosed() int64 {
 	can := t.DB.Capabilities()
 	indexed := slices.ContainsFunc(t.Schema.Indexes, func(ix engine.Index) bool { return ix.Columns[0] == t.Table.By }) || len(t.Schema.PrimaryKey) > 0 && t.Schema.PrimaryKey[0] == t.Table.By
