@@ -35,8 +35,8 @@ type Status struct {
 	Reason string `json:"reason,omitempty"`
 	// Hash is the BLAKE3 of the copy, once it is done.
 	Hash string `json:"hash,omitempty"`
-	// Busy is the share of the last second in which the host checked and wrote chunks. A slow host
-	// with a low share waits for its network.
+	// Busy is the share of the last second that the host spent on checking and writing chunks. If a
+	// host is slow and its share is low, it waits for its network.
 	Busy float64 `json:"busy"`
 	// SentAgain are the bytes that were sent to it more than once.
 	SentAgain int64 `json:"sent_again"`

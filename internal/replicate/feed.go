@@ -16,9 +16,10 @@ import (
 )
 
 // A feeder sends the chunks of a store to the next host, which sends them on to the hosts after it.
-// A host that can't be reached, or stops, is tried for Options.Patience and then left out; a host
-// that refuses is left out at once. The source and each host use the same feeder: all send from
-// their own directory, so that any of them can begin at any chunk.
+// If the next host can't be reached, or stops, the feeder tries it for Options.Patience and then
+// leaves it out; a host that refuses is left out at once. The source and each host have a feeder,
+// which reads the chunks from their own directory. So a feeder can begin at any chunk that its
+// directory has.
 type feeder struct {
 	st    *store
 	token string
@@ -32,8 +33,8 @@ type feeder struct {
 	bye <-chan struct{}
 	// taken means that a host nearer to the source feeds the next host.
 	taken bool
-	// left has the hosts that have complete copies and need no session any more, each with the error
-	// if the copy could not be confirmed to it.
+	// left has the hosts with complete copies that need no session any more. The value is nil, or the
+	// error for which a host could not be told that its copy is confirmed.
 	left map[string]error
 	high map[string]int // the number of chunks that a host was sent at least once
 }
@@ -48,8 +49,8 @@ func (e errStalled) Error() string {
 // retryEvery is how long a feeder waits before it tries a host again.
 const retryEvery = 300 * time.Millisecond
 
-// feed sends to the first host that hasn't failed and isn't in f.left. It returns when bye has been
-// passed on, when there is no such host, or when ctx ends.
+// feed sends to the first host that hasn't failed and isn't in f.left. It returns when it has told
+// this host that all copies are confirmed (see bye), when no such host is left, or when ctx ends.
 func (f *feeder) feed(ctx context.Context) {
 	alive, of, said := time.Now(), "", ""
 	f.high, f.left = map[string]int{}, map[string]error{}

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// mostUnproven is how many connections may be open whose sender has not proved its token. One more
-// closes the oldest of them, so that idle connections keep no sender out.
+// mostUnproven is how many connections may be open before their senders have proved that they know
+// the token. One more connection closes the oldest of them. So idle connections keep no sender out.
 const mostUnproven = 64
 
 // A waitingRoom has the connections that are not proven yet, the oldest first.

@@ -1,14 +1,14 @@
 // Package replicate copies a directory through a chain of hosts: the source sends it to the first
-// one, each host writes what it receives and sends it on to the next one.
+// host, and each host writes what it receives and sends it on to the next host.
 //
-// A copy consists of a manifest, which lists the files, and of the files' bytes in that order, cut
-// into chunks of 4 MiB. A host has the first n chunks on disk, and says so; its sender sends the
-// chunks from n on, out of its own directory. Thus the source, a host that sends on, a host after a
-// crash, and a host whose sender has died all work in the same way. Each keeps nothing but its
+// A copy consists of a manifest, which lists the files, and of the files' bytes in this order, cut
+// into chunks of 4 MiB. A host that has the first n chunks on disk tells its sender n. The sender
+// then sends the other chunks, from its own directory. So the same code serves the source, a host
+// that sends on, a host after a crash, and a host whose sender has died. Each keeps nothing but its
 // directory and a file with the hashes of the chunks.
 //
-// Send and Receive are the two ends; both use feeder to send to the host after them. Nothing leaves
-// a process before the other side has proved that it knows the token, over TLS. A manifest is
+// Send and Receive are the two ends; both use feeder to send to the host after them. Before a side
+// sends any data, the other side must have proved, over TLS, that it knows the token. A manifest is
 // checked before anything is written, and files are opened so that no path leaves the directory.
 // The directory that Send copies must not change meanwhile. Send copies files and directories, with
 // their permissions and times, but no symbolic links, and no owners.
@@ -51,8 +51,8 @@ type entry struct {
 	Dir  bool   `json:"dir,omitempty"`
 	Mode uint32 `json:"mode"` // permissions only
 	Size int64  `json:"size,omitempty"`
-	// Modified is in nanoseconds since 1970, 0 for a directory. A source that changed between two runs
-	// has another manifest.
+	// Modified is in nanoseconds since 1970, 0 for a directory. Because of it, a source that changes
+	// between two runs gets another manifest.
 	Modified int64 `json:"modified,omitempty"`
 }
 
@@ -113,8 +113,8 @@ const (
 	mostEntries = 10_000_000
 )
 
-// newManifest checks entries, which may be those of a hostile sender: no path leaves the directory,
-// and the sizes are possible ones.
+// newManifest checks the entries, which a hostile sender may have made: no path may leave the
+// directory, and the sizes must be possible.
 func newManifest(entries []entry) (*manifest, error) {
 	if len(entries) > mostEntries {
 		return nil, fmt.Errorf("a copy of more than %d files and directories is refused", mostEntries)
@@ -158,8 +158,8 @@ func (m *manifest) chunks() int { return int((m.size + chunkSize - 1) / chunkSiz
 // end returns the number of bytes in the first n chunks.
 func (m *manifest) end(n int) int64 { return min(int64(n)*chunkSize, m.size) }
 
-// each calls fn for each part of a chunk that lies in one file, at its offset in the file. buf is
-// the part's place in data, which is as long as the chunk.
+// each splits a chunk into the parts that lie in one file each. It calls fn for each part with its
+// file, its offset in the file, and the slice of data for it. data is as long as the chunk.
 func (m *manifest) each(chunk int, data []byte, fn func(e *entry, at int64, buf []byte) error) error {
 	from, to := m.end(chunk), m.end(chunk+1)
 	first := sort.Search(len(m.starts), func(i int) bool { return m.starts[i]+m.Entries[i].Size > from })

@@ -70,11 +70,11 @@ const (
 var errReplaced = &refusal{Reason: "a host nearer to the source sends to it", Fed: true}
 
 // Receive writes the copy that a sender sends into a directory, which is empty or has a part of
-// that copy. It returns once the source has confirmed the copy, after all hosts have ended. It
-// waits for a sender without a limit. A complete copy, however, must be confirmed within the
-// sender's patience times the number of hosts up to this one. Otherwise Receive fails, and a later
-// run can have the copy confirmed. If an earlier run has completed the directory, Receive only
-// tells the sender so.
+// that copy. It waits for a sender without a limit. It returns when the source has confirmed the
+// copy, which the source does once all hosts have ended. If a complete copy isn't confirmed within
+// the sender's patience times the number of hosts up to this one, Receive fails; a later run can
+// then have the copy confirmed. If an earlier run has completed the directory, Receive only tells
+// the sender so.
 func Receive(ctx context.Context, l net.Listener, dir string, board *Board, o ReceiveOptions) (res Result, err error) {
 	root, unlock, err := takeDirectory(dir)
 	if err != nil {
@@ -281,8 +281,8 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 	return errors.Join(err, w.Close())
 }
 
-// takeOver ends the present session in favor of a new one, unless the present sender is nearer to
-// the source.
+// takeOver ends the present session in favor of a new one. If the present sender is nearer to the
+// source, takeOver refuses the new session.
 func (r *receiver) takeOver(in *incoming, depth int) *refusal {
 	r.mu.Lock()
 	was := r.current
@@ -299,8 +299,8 @@ func (r *receiver) takeOver(in *incoming, depth int) *refusal {
 	return nil
 }
 
-// session receives the chunks of a sender. The caller holds r.turn, which session releases once it
-// has begun.
+// session receives the chunks of a sender. The caller has locked r.turn; session unlocks it as soon
+// as the sender's session has begun.
 func (r *receiver) session(ctx, sctx context.Context, w *wire, h hello, m *manifest) error {
 	g, sctx := errgroup.WithContext(sctx)
 	defer w.cutOff(sctx)()

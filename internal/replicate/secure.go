@@ -20,10 +20,10 @@ import (
 	"time"
 )
 
-// Every connection has TLS 1.3. The receiver's certificate is made when it starts and is not
-// checked: instead, both sides prove that they know the token, by an HMAC over keying material that
-// only the two ends of this very TLS session have. A host in between has two sessions, each with
-// other material, and can't pass a proof on.
+// Every connection uses TLS 1.3. The receiver makes a certificate when it starts, which the sender
+// doesn't check. Instead, each side proves that it knows the token: it sends an HMAC over keying
+// material that only the two ends of this TLS session have. An attacker between them has a session
+// with each, with other material, so that a proof of one session is useless in the other.
 
 // leastToken is the fewest characters of a token.
 const leastToken = 16

@@ -42,8 +42,8 @@ type Result struct {
 	// Hosts are, after Send, all hosts of the chain; after Receive, the receiver and the hosts
 	// after it.
 	Hosts []Status `json:"hosts"`
-	// Earlier means that Receive has written nothing: an earlier run has made this copy, which may be
-	// in use.
+	// Earlier means that an earlier run has made this copy, and that this run of Receive has written
+	// nothing. The copy may be in use.
 	Earlier bool `json:"-"`
 }
 
@@ -160,14 +160,14 @@ func Scan(dir string, skip []string) (res Result, err error) {
 // A Probe says whether a host could take a copy.
 type Probe struct {
 	Host string `json:"host"`
-	// Free are the bytes that its directory's file system has left, -1 if unknown; Error says why the
-	// host takes nothing.
+	// Free is the number of free bytes of the file system of the host's directory, -1 if unknown.
+	// Error says why the host doesn't take the copy.
 	Free  int64  `json:"free"`
 	Error string `json:"error,omitempty"`
 }
 
-// Ask asks the hosts of a chain whether they could take a copy. Each host asks the next one, as in
-// Send.
+// Ask asks the hosts of a chain whether they could take a copy: it asks the first host, which asks
+// the next one, and so on.
 func Ask(ctx context.Context, hosts []string, bytes int64, token string) (out []Probe) {
 	for len(hosts) > 0 && ctx.Err() == nil {
 		list, err := ask(ctx, hosts, bytes, token)

@@ -15,8 +15,8 @@ import (
 	"lukechampine.com/blake3"
 )
 
-// A store is a directory as a sequence of chunks. The source's store has all chunks; the store of a
-// receiver has the first ones and grows, so that the host can send them on.
+// A store is a directory as a sequence of chunks. The store of the source has all chunks. The store
+// of a receiver has the first ones, and grows; the receiver sends them on from it.
 type store struct {
 	root *os.Root
 	m    *manifest
@@ -48,8 +48,9 @@ func openSource(dir string, skip []string) (*store, error) {
 	return s, nil
 }
 
-// openCopy returns the store of a receiver's directory for a manifest. Chunks that are there from
-// an earlier run are read and compared with their hashes; checked gets the number of right ones.
+// openCopy returns the store of a receiver's directory for a manifest. It reads the chunks that an
+// earlier run has written, and compares them with their hashes up to the first one that differs.
+// After each chunk, it calls checked with the number of correct ones.
 func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n int)) (_ *store, err error) {
 	state, err := root.OpenFile(stateName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -104,8 +105,8 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 	return s, s.makeFiles()
 }
 
-// tidy truncates files that are longer than at the source, and refuses files that are not part of
-// the copy.
+// tidy truncates the files that are longer than the source's, and refuses to go on if the directory
+// has files that are not part of the copy.
 func (s *store) tidy() error {
 	want := make(map[string]*entry, len(s.m.Entries))
 	for i := range s.m.Entries {
@@ -136,12 +137,12 @@ func (s *store) tidy() error {
 	})
 }
 
-// completeMark begins the state file of a copy that the source has confirmed. The hashes of the
-// manifest and of the copy follow. The files may be in use, and are not read or written again.
+// completeMark begins the state file of a copy that the source has confirmed. The hashes of
+// manifest and copy follow. The copy may be in use: Receive neither reads nor writes it again.
 const completeMark = "complete"
 
-// complete marks the directory as a confirmed copy. A power failure in between leaves no state, as
-// before a first run.
+// complete marks the directory as a confirmed copy, in its state file. If the power fails
+// meanwhile, the file may be empty; the next run then begins as with a new directory.
 func (s *store) complete(ctx context.Context) error {
 	whole, err := s.whole(ctx)
 	if err != nil {
@@ -324,8 +325,8 @@ func (s *store) finish(ctx context.Context) error {
 	return nil
 }
 
-// whole returns the hash of the copy: the BLAKE3 of the hashes of the manifest and of all chunks.
-// At the source, it reads the chunks that this process hasn't sent.
+// whole returns the hash of the copy: the BLAKE3 of the manifest's hash and the hashes of all
+// chunks. At the source, it reads the chunks of which this process doesn't know the hash yet.
 func (s *store) whole(ctx context.Context) (hash, error) {
 	h := blake3.New(len(hash{}), nil)
 	h.Write(s.m.hash[:])

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Kinds of frames. A frame is its kind, the length of its body in four bytes, and the body. Down is
-// away from the source, and up is towards it.
+// Kinds of frames. A frame is its kind, the length of its body in four bytes, and the body. Below,
+// "down" frames go away from the source, and "up" frames go towards it.
 const (
 	frameProof    = 'T' // a side knows the token: see secure.go
 	frameHello    = 'H' // down: what is to be copied, as JSON
@@ -32,13 +32,14 @@ const (
 	protocol    = 1 // both sides must have the same
 	chunkHead   = 8 + len(hash{}) + 1
 	statusEvery = 200 * time.Millisecond
-	// window is how many chunks may be sent and not yet be acknowledged: at most as many are sent
-	// again after a lost connection. 32 MiB fill a connection of 300 MB/s with 100 ms of delay.
+	// window is how many chunks a sender may send before they are acknowledged, and thus the most that
+	// are sent again after a lost connection. 32 MiB fill a connection of 300 MB/s with 100 ms of
+	// delay.
 	window = 8
 )
 
-// Most bytes of a frame's body, before and after the other side has proved that it knows the token.
-// A manifest of a million files has about 30 MB.
+// The longest body of a frame: unprovenBytes until the other side has proved that it knows the
+// token, mostBytes after this. The manifest of a million files has about 30 MB.
 const (
 	unprovenBytes = 1 << 10
 	mostBytes     = 256 << 20
@@ -54,16 +55,16 @@ type hello struct {
 	Rest []string
 	// Run identifies a run of the source.
 	Run string
-	// Depth is the sender's place in the chain; the source has 0. A session with a smaller depth
-	// replaces one with a larger.
+	// Depth is the sender's place in the chain, counted from the source, which has 0. A session with a
+	// smaller depth replaces a session with a larger one.
 	Depth    int
 	Entries  []entry
 	Options  Options
 	Capacity int64 // of a probe, the bytes that would be sent
 }
 
-// An answer has the first chunk that a receiver needs. The answer to a probe has the probes of the
-// receiver and of the hosts after it.
+// An answer says from which chunk on a receiver needs the copy (Position). If it answers a probe,
+// it has the probes of the receiver and of the hosts after it instead.
 type answer struct {
 	Position int
 	Probes   []Probe
@@ -94,8 +95,9 @@ type wire struct {
 	most  int64      // bytes of a body
 }
 
-// Close closes the connection at once. TLS would first send a notice, and wait 5 s if the other
-// side reads nothing. An end within a frame shows without the notice: a frame has a length.
+// Close closes the connection at once. TLS's own Close would first send a notice, and wait up to 5
+// s if the other side reads nothing. The notice isn't needed: as a frame has a length, the other
+// side sees whether the connection ended within a frame.
 func (w *wire) Close() error { return w.below.Close() }
 
 // send writes a frame.
@@ -171,8 +173,8 @@ func noEOF(err error) error {
 	return err
 }
 
-// cutOff makes reads fail once ctx ends, and writes soon after. stop ends this. A write that has
-// begun may complete: after a partial one, nothing else could be written.
+// cutOff makes reads fail once ctx ends, and writes a little later, so that a write that has begun
+// can complete: nothing can be sent after a partial frame. stop ends the effect of cutOff.
 func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	end := context.AfterFunc(ctx, func() {
@@ -187,8 +189,8 @@ func (w *wire) cutOff(ctx context.Context) (stop func()) {
 	}
 }
 
-// refuse sends the reason of a refusal, and closes the connection once the other side has closed
-// it. If it closed at once, unread data would reset the connection, and the reason could be lost.
+// refuse sends the reason of a refusal, and waits until the other side has closed the connection.
+// If refuse closed it first, data that were not read would reset it, and the reason could be lost.
 func (w *wire) refuse(why error) error {
 	no, ok := errors.AsType[*refusal](why)
 	if !ok {

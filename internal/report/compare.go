@@ -21,24 +21,24 @@ const ComparisonFormat = "rowmill.comparison/3"
 // A Comparison compares each cell of an experiment, or each configuration of runs, with its
 // counterpart in another record.
 //
-// Cells are judged by Student's t of the mean log ratio against the standard deviation of repeats.
-// That is the deviation pooled over all cells, or the cell's own if it is greater. The p-values are
-// adjusted by Holm's method: if nothing changed, the probability that any cell is reported as
-// changed is at most 5%. Configurations are judged by the intervals of their ratios.
+// A cell is judged by Student's t: the mean of the log ratios of its repeats, against their
+// standard deviation. This is the deviation pooled over all cells, or the cell's own if that is
+// greater. The p-values are adjusted by Holm's method: if nothing changed, the probability that any
+// cell is called changed is at most 5%. Configurations are judged by the intervals of their ratios.
 type Comparison struct {
 	Format string `json:"format"` // ComparisonFormat
 	A      string `json:"a"`      // the names of the files
 	B      string `json:"b"`
 	// Cells are the cells that both records have, the largest loss first.
 	Cells []CellChange `json:"cells"`
-	// Overall is the geometric mean of the cells' ratios. Interval is its 95% confidence interval,
-	// computed from how much the ratios vary.
+	// Overall is the geometric mean of the ratios of all cells. Interval is the 95% confidence
+	// interval of Overall, computed from how much these ratios vary.
 	Overall  *float64           `json:"ratio"`
 	Interval *statistics.Bounds `json:"ratio_95"`
 	Verdict  string             `json:"verdict"`
-	// NoiseRatio is e to the power of the pooled standard deviation of repeats, with Freedom degrees
-	// of freedom. For configurations, and without repeats, NoiseRatio is null and Freedom 0; without
-	// repeats, single cells aren't judged.
+	// NoiseRatio is e to the power of the standard deviation of repeats, pooled over the cells;
+	// Freedom are its degrees of freedom. For configurations, and for cells without repeats,
+	// NoiseRatio is null and Freedom 0. Single cells without repeats aren't judged.
 	NoiseRatio *float64 `json:"noise_ratio"`
 	Freedom    int      `json:"degrees_of_freedom"`
 	// Flags lists what makes cells hard to compare, each once.
@@ -58,13 +58,13 @@ type CellChange struct {
 	// Rows is the row count up to which runs are compared; 0 means that whole runs are compared.
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
-	// P is the probability of such a change by chance, and Adjusted is P after Holm's method; both are
-	// null without repeats. The verdict follows from Adjusted if it is known, else from the interval.
+	// P is the probability that chance alone makes such a change; Adjusted is P after Holm's method.
+	// Both are null without repeats; the verdict then follows from the interval, else from Adjusted.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
 	// LastTenth compares the rates over the last tenth of the rows. Figures has all figures of a
-	// configuration: rates, latencies, stalls and errors until Rows, and bytes and CPU time per row of
-	// the whole runs.
+	// configuration: rates, latencies, stalls and errors up to Rows rows, and the bytes and the CPU
+	// time per row of whole runs.
 	LastTenth *statistics.Change `json:"last_tenth,omitempty"`
 	Figures   []PairFigure       `json:"figures,omitempty"`
 
@@ -103,9 +103,9 @@ func (s *gridSide) varied() (out []string) {
 	return out
 }
 
-// ids returns an id of each cell, by which it is paired with a cell of the other side: its levels
-// of the factors that either side varies, and a number if several cells have the same levels. If
-// the sides differ in a factor that neither varies, a Flag says so.
+// ids returns an id of each cell; cells of two sides with the same id are a pair. An id has the
+// cell's levels of the factors that either side varies, and a number if several cells have the same
+// levels.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {
@@ -142,8 +142,8 @@ func (p *projection) side() gridSide {
 	return out
 }
 
-// Compare compares record b with the older record a: cell by cell if both are experiments of one
-// family, else at equal row counts.
+// Compare compares record b with the older record a: cell by cell if both are of one family of
+// experiments, else their runs, up to equal numbers of rows.
 func Compare(a, b []result.Record) (*Comparison, error) {
 	fa, err := familyOf(a)
 	fb, errB := familyOf(b)
@@ -268,15 +268,15 @@ func (c *Comparison) judge(pooled statistics.SumOfSquares) {
 	slices.SortStableFunc(c.Cells, func(a, b CellChange) int { return cmp.Compare(statistics.Value(a.Ratio), statistics.Value(b.Ratio)) })
 }
 
-// An Unjudged is the error for runs that are too few or too short to be judged by a threshold. Try
-// is what to do, e.g. "--repeat 5".
+// An Unjudged is the error if the runs are too few or too short to judge whether a loss exceeds the
+// threshold. Try is what to do, e.g. "--repeat 5".
 type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
-// undecided reports whether the runs are too few to tell a regression from chance: either a loss
-// beyond the threshold was measured but may be chance, or the interval is so wide that it would
-// hide even a loss of half the rate.
+// undecided reports whether the runs are too few to tell a regression from chance: the difference
+// may be chance, and either the measured loss exceeds the threshold and a tenth, or the interval is
+// so wide that it would hide even a loss of half the rate.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }
@@ -284,9 +284,9 @@ func (c *CellChange) undecided(threshold float64) bool {
 // hides reports whether the interval is so wide that it would hide a loss of half the rate.
 func (c *CellChange) hides() bool { return c.Interval.High >= 2**c.Ratio }
 
-// Regression describes a loss that is beyond doubt and exceeds the threshold, such as 0.1: the loss
-// of all cells together, or of the worst cell. It returns "" without such a loss, and for a
-// threshold below 0. The error is Unjudged if a cell can't be judged.
+// Regression describes a loss that exceeds the threshold, e.g. 0.1, and is not chance: the loss of
+// all cells together, or else of the worst cell. It returns "" if there is no such loss, or the
+// threshold is negative. The error is Unjudged if a cell can't be judged.
 func (c *Comparison) Regression(threshold float64) (string, error) {
 	if threshold < 0 {
 		return "", nil
@@ -358,8 +358,8 @@ func (c *Comparison) verdict() (out []string) {
 	return out
 }
 
-// Document builds the report: the verdict, the differences in the conditions, the cells, and the
-// figures of configurations.
+// Document builds the report: the verdict, how the conditions differ, the cells, and the figures of
+// configurations.
 func (c *Comparison) Document() *document.Document {
 	d := &document.Document{Title: c.names[1] + " against " + c.names[0], Untitled: true, Notes: flagged(c.Flags), Sheet: c.sheet, Data: func() any { return c }}
 	d.Say(false, c.verdict()...)

@@ -26,8 +26,8 @@ func plainBounds(b *statistics.Bounds) []string {
 	return []string{plain(b.Low), plain(b.High)}
 }
 
-// figureSheet returns a table with the given columns and, after these, a column for each figure
-// that any row has, in the order of the figures' names.
+// figureSheet returns a table with the columns of header and, after them, a column for each figure
+// that any row has, sorted by name.
 func figureSheet(header []string, rows [][]string, figures []map[string]float64) *document.Table {
 	names := map[string]bool{}
 	for _, of := range figures {
@@ -64,8 +64,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
 }
 
-// sheet returns a table with a row for each cell, or for each figure of a configuration. The
-// interval and the verdict stand beside the configuration's first figure, which they judge.
+// sheet returns a table with a row for each cell, or for each figure of a configuration. Interval
+// and verdict judge the configuration's first figure, and are only in its row.
 func (c *Comparison) sheet() *document.Table {
 	t := &document.Table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
 		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}

@@ -9,15 +9,15 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// delayHeight is the height that the chart of delays adds to a picture, in pixels; delayShare is
-// the chart's share of the picture.
+// delayHeight is how many pixels the chart of delays adds to a picture's height. delayShare is this
+// chart's share of the picture's whole height.
 const (
 	delayHeight = 200
 	delayShare  = 0.4
 )
 
-// addDelays adds how far the replicas were behind: a table, and a chart of the longest delay in
-// each interval in page and picture. The reports of all kinds of runs have these.
+// addDelays adds how far the replicas were behind: a table, and in page and picture a chart of the
+// longest delay in each interval. The reports of all kinds of runs call it.
 func addDelays(d *document.Document, recs []result.Record) {
 	t := &document.Table{Header: []string{"run", "replica", "mean", "at most", "at"},
 		Note: "From an acknowledged commit on the source until the replica shows it; of commits that it lacks, until the end of the interval."}

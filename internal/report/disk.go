@@ -17,22 +17,22 @@ const (
 	largeBlock = 256 << 10
 	// smallFile: caches of controllers, hosts and disks may hold a file smaller than this.
 	smallFile = 4e9
-	// beyond is the factor by which small requests may exceed the bandwidth of large requests by
-	// chance. elsewhere is the factor by which the device's bytes may differ from the job's: the two
-	// are read at different moments.
+	// beyond: if small requests exceed the bandwidth of large ones by more than this factor, it isn't
+	// chance. elsewhere: the bytes of the device and of the job may differ by this factor, because
+	// they are read at different moments.
 	beyond, elsewhere = 1.2, 1.5
 	// heldBack: a job that had no CPU quota left for more than this share of its time is doubtful.
 	heldBack = 0.05
-	// instant, in microseconds, is about how long the fastest flash takes to be programmed. A
-	// faster flush went to a cache.
+	// instant is about how long the fastest flash takes to write a page, in microseconds. A flush that
+	// takes less went to a cache.
 	instant = 100
-	// incompressible is the least share of its size that the file takes on the disk. If it takes less,
-	// the file system compresses it.
+	// incompressible: a file that takes less than this share of its size on the disk is compressed by
+	// the file system.
 	incompressible = 0.95
 )
 
-// disks lays out the jobs of `bench disk`: a section for each kind and size of requests, the queue
-// depth on the axis, and a line for each share of writes.
+// disks lays out the jobs of `bench disk`: a section for each kind and size of requests, with the
+// queue depth on the axis and a line for each percentage of writes.
 func disks(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "requests", "depth", "operation")
 	p.doubling = true

@@ -19,8 +19,8 @@ type PairFigure struct {
 	format func(float64) string
 }
 
-// pairing has the factors by which configurations of two records are paired. Factors that neither
-// record varies are ignored, so that records with one configuration each can always be compared.
+// pairing has the factors by which configurations of two records are paired. A factor that neither
+// record varies is ignored: so records with one configuration each can always be compared.
 var pairing = []struct {
 	name string
 	of   func(r *result.Run) string
@@ -51,8 +51,8 @@ func (recs runs) side() gridSide {
 // rowsPerSecond is the rate of runs that insert.
 var rowsPerSecond = measure{key: "rows_per_second", name: "rows/s", format: rowsRate}
 
-// Proven copies the proof of the rows to all parts of a run with several steps or trials: only the
-// last part has it. Callers that select some of a file's records call Proven first.
+// Proven copies the proof of the rows from the last part of a run with several steps or trials to
+// all other parts, which lack it. Callers that select some records of a file call Proven first.
 func Proven(recs []result.Record) []result.Record {
 	out := slices.Clone(recs)
 	for i := len(out) - 2; i >= 0; i-- {
@@ -89,9 +89,9 @@ func upTo(r *result.Record, rows int64) result.Summary {
 	return part.Summary()
 }
 
-// atEqualRows compares the mean rates of pairs of runs up to the row count that all of them
-// reached. If detailed, it compares all figures up to that row count, except that sizes and CPU
-// time per row are those of whole runs. A single pair has an interval only if detailed.
+// atEqualRows compares the mean rates of pairs of runs up to the number of rows that all of them
+// reached. If detailed, it compares all figures up to there; but sizes and CPU time per row are
+// those of whole runs. A single pair has an interval only if detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	c.Change, c.Rows = statistics.Change{Repeats: []statistics.Versus{}, Verdict: statistics.Unknown}, maxRows
 	for _, p := range pairs {
@@ -191,8 +191,8 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	return c
 }
 
-// percentileNames are the percentiles of latencies, each with the least number of operations that
-// it needs: with fewer, the percentile is just the longest latency.
+// percentileNames are the percentiles of latencies, each with the least number of operations from
+// which it is shown: from fewer, it would just be the longest latency.
 var percentileNames = []struct {
 	name  string
 	least int64

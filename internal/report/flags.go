@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A Flag is a difference between two runs, or a weakness of either, that a reader must
-// know before believing their comparison.
+// A Flag is a difference between two runs, or a weakness of one of them, that a reader must know
+// before believing a comparison of the runs.
 type Flag struct {
 	// Kind is "durability", "engine", "server", "settings", "cache", "machine", "schema",
 	// "workload", "verified", "client-bound", "incomplete" or "order".

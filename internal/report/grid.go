@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// A grid is the model of an experiment with several factors, e.g. servers and numbers of clients.
-// Each measured combination of their levels is a cell, which has a sample for each of its runs.
+// A grid is the model of an experiment with several factors, e.g. servers and numbers of clients. A
+// cell is a measured combination of their levels, and has a sample for each of its runs.
 type grid struct {
 	factors []result.Factor
 	cells   []*gridCell
@@ -31,8 +31,8 @@ type gridCell struct {
 type sample struct {
 	v       *view
 	figures []float64 // NaN: not known
-	// If the first figure is the median of several measurements, low and high are their extremes;
-	// else they are 0.
+	// If the first of the figures is the median of several measurements, low and high are their
+	// extremes; else low and high are 0.
 	low, high float64
 }
 
@@ -110,8 +110,8 @@ func (c *gridCell) middle(figure int) float64 {
 	return statistics.Median(all)
 }
 
-// extremes returns the least and the greatest first figure of the counted samples, or of the
-// measurements behind these figures.
+// extremes returns the least and the greatest value of the first figure over the counted samples.
+// If a sample's figure is a median of several measurements, their extremes count, too.
 func (c *gridCell) extremes() (low, high float64) {
 	var all []float64
 	for _, s := range c.counted() {
@@ -163,8 +163,8 @@ func (g *grid) observations(figure int, of func(c *gridCell) bool) (out []statis
 	return out
 }
 
-// changed compares a figure of pairs of runs; nil if no pair has it. smaller means that the smaller
-// figure is better.
+// changed compares a figure of the runs of each pair; nil if no pair has the figure. smaller means
+// that a smaller figure is better.
 func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) float64, smaller bool) *statistics.Change {
 	var values [][2]float64
 	for _, p := range pairs {
@@ -179,8 +179,8 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	return &out
 }
 
-// cantTell returns a text that the two sides can't be told apart, with their medians; "" if they
-// can.
+// cantTell says that two sides can't be told apart, and gives their medians; it returns "" if they
+// differ.
 func cantTell(c *statistics.Change, names, at string, format func(float64) string) string {
 	if c.Verdict != statistics.NoDifference {
 		return ""

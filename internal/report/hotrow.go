@@ -13,15 +13,15 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// nearCeiling is a share of a way's ceiling: from this share on, the ceiling explains the rate. A
-// rate above mostOfCeiling means that the ceiling was measured wrongly.
+// If a way's rate is at least nearCeiling times its ceiling, the ceiling explains the rate. If it
+// is more than mostOfCeiling times the ceiling, the ceiling was measured wrongly.
 const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.
 var hotParts = []string{"read-count", "read-fan", "transaction"}
 
-// hotRows lays out runs of `bench hotrow`: a section for each server, clients on the axis, and a
-// line for each way to count in one row.
+// hotRows lays out runs of `bench hotrow`: a section for each server, with the number of clients on
+// the axis and a line for each way to count in one row.
 func hotRows(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "server", "clients", "way")
 	p.doubling = true

@@ -9,8 +9,8 @@ import (
 // mostDistributions is the maximum number of runs in one chart of latencies.
 const mostDistributions = 6
 
-// histograms shows the distribution of each operation's latencies: latencies count from the
-// intended start if a rate was asked for, else from when the operation was sent.
+// histograms shows the distribution of each operation's latencies. If a rate was requested, a
+// latency counts from when the operation was due, else from when it was sent.
 func histograms(vs []view) *document.Section {
 	st := styles(vs)
 	var sets []distribution

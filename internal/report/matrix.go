@@ -19,21 +19,21 @@ import (
 const MatrixFormat = "rowmill.matrix/2"
 
 // A Matrix is the analysis of an insert-method matrix: which choices matter, and which cells are
-// best. It analyses the logarithm of each run's mean rate, because a choice multiplies the rate.
+// best. It analyses the logarithms of the runs' mean rates, because a choice multiplies the rate.
 type Matrix struct {
 	Format  string          `json:"format"` // MatrixFormat
 	Source  string          `json:"source"`
 	Factors []result.Factor `json:"factors"`
-	// Asked counts the runs of the whole matrix, Done the complete runs, which are analysed, and
-	// Failed the failed runs.
+	// Asked counts the runs of the whole matrix. Done counts the complete runs, which are the ones
+	// analysed. Failed counts the failed runs.
 	Asked  int `json:"runs_asked"`
 	Done   int `json:"runs_done"`
 	Failed int `json:"runs_failed"`
 	// Problems lists what a reader must know before reading the figures.
 	Problems []string         `json:"problems"`
 	LeftOut  []result.LeftOut `json:"left_out"`
-	// Shares are the shares of the variance of the rate's logarithm (eta squared) explained by
-	// each choice, by each pair of choices beyond that, and the remainder; they add up to 1.
+	// Shares has the share of the variance of the rate's logarithm (eta squared) that each choice
+	// explains, that each pair of choices adds to this, and that is left over. They add up to 1.
 	Shares []Share `json:"shares"`
 	// NoiseRatio is e to the power of the standard deviation of repeats of a cell.
 	NoiseRatio *float64 `json:"noise_ratio"`
@@ -41,8 +41,8 @@ type Matrix struct {
 	Effects []Effect `json:"effects"`
 	// Cells are the cells with runs, the fastest first, and cells without complete runs last.
 	Cells []GridCell `json:"cells"`
-	// Recommended are the recommended cells, one for each number of indexes: which indexes a
-	// table needs depends on its queries.
+	// Recommended has one recommended cell for each number of indexes: how many indexes a table needs
+	// depends on its queries.
 	Recommended []Recommendation `json:"recommended"`
 	Baseline    *Comparison      `json:"baseline,omitempty"`
 
@@ -57,8 +57,8 @@ type Share struct {
 	// Of is the choice or the pair of choices; empty for remainders, which Name identifies.
 	Of   []string `json:"of"`
 	Name string   `json:"name"`
-	// Share is a share of the total sum of squares. For unbalanced data, the share that several
-	// choices explain together may be negative.
+	// Share is this source's share of the total sum of squares. If cells are missing, the share that
+	// choices explain only together may be negative.
 	Share float64 `json:"share"`
 	DF    int     `json:"degrees_of_freedom"`
 	// F and P test the share against Against, "noise" or "rest".
@@ -72,9 +72,9 @@ type Effect struct {
 	Factor string `json:"factor"`
 	Level  string `json:"level"`
 	Base   string `json:"base"`
-	// Ratio is the geometric mean of the rates relative to the rates of Base, all else being equal; if
-	// cells are missing, it is fitted without interactions. Ratio is null if it can't be separated
-	// from the effects of other choices.
+	// Ratio is the geometric mean of the rates with Level, relative to the rates with Base, all else
+	// being equal. If cells are missing, it is estimated as if choices didn't interact. Ratio is null
+	// if it can't be separated from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
 	// Low and High are the extreme ratios of the Pairs of cells that differ in nothing else.
 	Low   *float64 `json:"low"`
@@ -82,21 +82,21 @@ type Effect struct {
 	Pairs int      `json:"pairs"`
 }
 
-// A Recommendation is the fastest cell at the strongest durability, among the cells with the same
+// A Recommendation is the fastest cell at the strongest durability, among all cells with this
 // number of indexes.
 type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
-	// Alike counts the other cells with the same indexes and durability that are slower by no more
-	// than noise (Student's t at 95%); 0 without repeats.
+	// Alike counts the other cells with these indexes and this durability whose lower rate may be
+	// noise (Student's t at 95%); 0 without repeats.
 	Alike int `json:"alike"`
-	// Weaker is the weakest durability measured, and Gain the ratio by which the same cell is
-	// faster with it.
+	// Weaker is the weakest durability measured. Gain is by what factor the cell is faster with Weaker
+	// than with its own durability.
 	Weaker string   `json:"weaker,omitempty"`
 	Gain   *float64 `json:"gain"`
-	// Cheapest is the cell in which full durability costs least, among the cells at least half as fast
-	// as the recommended one. CheapestGain is the Gain of that cell.
+	// Cheapest is the cell with the smallest Gain, i.e. where full durability costs least, of the
+	// cells at least half as fast as the recommended one. CheapestGain is its Gain.
 	Cheapest     string   `json:"cheapest_durability,omitempty"`
 	CheapestGain *float64 `json:"cheapest_gain"`
 }
@@ -114,7 +114,7 @@ func ofMatrix(r, first *result.Record) bool {
 		})
 }
 
-// NewMatrix analyses the runs of one matrix. If one repeat of a cell has several runs, for example
+// NewMatrix analyses the runs of one matrix. If a repeat of a cell was run several times, e.g.
 // after a resume, the last complete run counts, else the last failed run, else the last run.
 func NewMatrix(recs []result.Record) (*Matrix, error) {
 	if len(recs) == 0 {
@@ -198,8 +198,8 @@ func (m *Matrix) rated() []*gridCell {
 	return m.cells[:n]
 }
 
-// beside returns the rate of the cell that has the given level of a factor, and the levels of c
-// otherwise; NaN if there is no such cell.
+// beside returns the rate of the cell that differs from c only in one factor, where it has the
+// given level; NaN if there is no such cell.
 func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 	levels := slices.Clone(c.levels)
 	levels[factor] = level
@@ -487,8 +487,8 @@ func (r *Recommendation) text(several bool) string {
 	return s
 }
 
-// cheaper is the ratio of two gains below which the text treats them as different: runs vary by up
-// to a tenth.
+// cheaper: the text calls a gain smaller than another one only if it is less than cheaper times the
+// other. Runs vary by up to a tenth.
 const cheaper = 0.9
 
 // Document builds the report.
@@ -543,8 +543,8 @@ func (m *Matrix) cellTable() *document.Table {
 // matrixHint explains the charts.
 const matrixHint = "A dot is the rate of a cell in rows/s, logarithmic; bars are geometric means, whose greatest ratio is the choice's effect, all else equal."
 
-// charts plots the rates of all cells by the level of each choice that was varied, with
-// a common axis. The bar is the geometric mean.
+// charts draws a chart for each choice that was varied: the rates of all cells by the choice's
+// level. All charts have the same axis of rates. A bar is a geometric mean.
 func (m *Matrix) charts() document.Charts {
 	rated := m.rated()
 	low, high := math.Log(rated[len(rated)-1].middle(0)), math.Log(rated[0].middle(0))

@@ -57,8 +57,8 @@ type measure struct {
 	format    func(float64) string
 	// of returns the figure of a run, NaN if it isn't known; nil if the family adds samples itself.
 	of func(v *view) float64
-	// chart is the title of the measure's chart; "" for no chart. per, if set, scales the axis: 1e6
-	// shows bytes as MB.
+	// chart is the title of the measure's chart; "" for no chart. The axis shows figures divided by
+	// per, e.g. by 1e6 for MB; 0 divides by nothing.
 	chart string
 	per   float64
 	log   bool
@@ -96,11 +96,11 @@ type GridCell struct {
 	// Levels are in the order of the factors.
 	Levels []string `json:"levels"`
 	Runs   int      `json:"runs"`
-	// Figures have their unit in their name. If the first figure has several values, their extremes
-	// are NAME_low and NAME_high.
+	// The names of Figures include their units. If the first figure has several values, NAME_low and
+	// NAME_high are the least and the greatest.
 	Figures map[string]float64 `json:"figures"`
-	// Ratio compares the first figure with the base, above 1 if it is better; Interval is its 95%
-	// confidence interval, from the variation between pairs of runs.
+	// Ratio is the first figure relative to that of the base cell; it is above 1 if this cell is
+	// better. Interval is the ratio's 95% confidence interval, from how much the pairs of runs vary.
 	Ratio      *float64           `json:"ratio"`
 	Interval   *statistics.Bounds `json:"ratio_95"`
 	Verdict    string             `json:"verdict,omitempty"`
@@ -110,13 +110,13 @@ type GridCell struct {
 
 // doubts are the reasons to doubt a cell's figures.
 type doubts struct {
-	// ClientBound is true if the clients spent more than half of their time on their own work,
-	// ClientHeavy if client and server used all of this machine's cores and the client took the larger
-	// part.
+	// ClientBound: the clients spent more than half of their time on their own work. ClientHeavy:
+	// client and server together used nearly all of this machine's cores, and the client more than the
+	// server.
 	ClientBound bool `json:"client_bound,omitempty"`
 	ClientHeavy bool `json:"client_heavy,omitempty"`
-	// OthersShare is the share of all cores that other programs used during the run, StealShare the
-	// share that the host withheld.
+	// OthersShare is the share of all cores that other programs used during the run. StealShare is the
+	// share that the machine's host gave to other machines.
 	OthersShare *float64 `json:"others_share,omitempty"`
 	StealShare  float64  `json:"steal_share,omitempty"`
 }
@@ -134,8 +134,8 @@ func (d *doubts) crowd() string {
 	return document.Listed(", ", part("others ", *d.OthersShare), part("steal ", d.StealShare))
 }
 
-// A machine counts as full if machineFull of its cores are used. A run is doubtful if other
-// programs and the host used more than crowdedShare of the machine's cores.
+// A machine is full if this share of its cores (machineFull) is used. A run is doubtful if other
+// programs and the host took more than this share of them (crowdedShare).
 const (
 	machineFull  = 0.8
 	crowdedShare = 0.1
@@ -275,8 +275,8 @@ func (p *projection) panels() (out []panel) {
 
 func (s *panel) cell(at, line string) *gridCell { return s.at(s.name, at, line) }
 
-// change compares a cell with the cell of the base; nil for the base, or if there is nothing to
-// compare.
+// change compares a line's cell with the cell of the base at this place of the axis; nil if the
+// line is the base, or there is nothing to compare.
 func (s *panel) change(at, line string) *statistics.Change {
 	return s.between(s.cell(at, s.factors[2].Levels[0]), s.cell(at, line))
 }
@@ -381,8 +381,8 @@ func (p *projection) style(line string) document.Style {
 	return document.NthStyle(slices.Index(p.factors[2].Levels, line))
 }
 
-// addPoint adds a cell's figure to a line, if the cell has it. The first figure is added with its
-// extremes.
+// addPoint adds a figure of a cell to a line, if the cell has the figure. For the first figure, it
+// also adds the extremes.
 func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64, tip string) {
 	v := c.middle(figure) / per
 	if !(v > 0) || math.IsInf(v, 0) {
@@ -394,8 +394,8 @@ func addPoint(l *document.Line, at float64, c *gridCell, figure int, per float64
 	}
 }
 
-// latencyHeight is the height of the lower charts of a picture, as a share of the first row's
-// height. rowHeight pixels are added for each row beyond the second.
+// latencyHeight is the height of each row of charts below the first, as a share of the first row's
+// height. A picture gets rowHeight pixels higher for each row beyond the second.
 const (
 	latencyHeight = 0.7
 	rowHeight     = 180
@@ -561,8 +561,8 @@ func (p *projection) notes() []document.Note {
 	return out
 }
 
-// gridNotes returns the problems of runs. Problems of the machine are summed up, e.g. "client-bound
-// in 2 of 8 runs".
+// gridNotes returns the problems of the runs. For problems with the machine's CPU, it counts the
+// runs, e.g. "client-bound in 2 of 8 runs".
 func gridNotes(vs []view) (out []document.Note) {
 	var bound, heavy, disturbed int
 	for i := range vs {
@@ -593,8 +593,8 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that matter between contenders: contenders are different
-// servers on purpose.
+// serverFlags are the kinds of flags that are shown for two contenders. Differences of other kinds
+// are intended, since contenders are different servers.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // unlike describes how the contenders differ from the first contender. It compares one run of each.
@@ -638,8 +638,8 @@ func tableOf(r *result.Run) string {
 	return ""
 }
 
-// of reports whether a flag is about a setting, NAME=VALUE, that is compared on purpose. The server
-// may call the setting by a longer name than NAME.
+// of reports whether a flag is about a setting that is compared on purpose, given as NAME=VALUE.
+// The flag's name of the setting may be longer than NAME.
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)
@@ -647,7 +647,7 @@ func (f *Flag) of(setting string) bool {
 
 // othersShare returns the share of all cores that programs other than rowmill and the server used,
 // and the share that the host withheld; NaN if the server's own share is unknown. Interrupts and
-// kernel threads don't count: they may work for the server, e.g. for its disk.
+// kernel threads count as no program: they may work for the server, e.g. for its disk.
 func (v *view) othersShare() (programs, host float64) {
 	rec, s := v.rec, &v.sum
 	own := s.Client.CPUSeconds

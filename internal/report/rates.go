@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// styles assigns each run a colour, which its repeats share, and a dash for its layout: a chart
-// relies neither on colours alone nor on dashes alone.
+// styles gives each configuration a colour, and each layout its dashes. So lines can be told apart
+// without seeing colours, and without seeing dashes.
 func styles(vs []view) []document.Style {
 	out := make([]document.Style, len(vs))
 	free, next := map[string]int{"rolling": document.RollingColour, "plain": document.PlainColour}, document.PlainColour+1
@@ -59,12 +59,12 @@ func ratePicture(vs []view, opts document.PNGOptions) *document.Picture {
 	return p
 }
 
-// pictureWindows is the maximum number of points per line; with 150, single stalls
-// are visible at 1200 pixels and the line stays thin.
+// pictureWindows is the maximum number of points of a line. With 150, single stalls are visible at
+// 1200 pixels, and the line stays thin.
 const pictureWindows = 150
 
-// addRate adds a run's rate over n equal parts of its rows. A rate that goes up and down is drawn
-// pale, behind its moving mean. It returns the index of the line to be labelled, or -1.
+// addRate adds a run's rate over n equal parts of its rows. It draws a rate that goes up and down
+// in a pale colour, behind its moving mean. It returns the index of the line to be labelled, or -1.
 func addRate(c *document.Chart, curve result.Curve, n int, l document.Line) int {
 	total := curve.Rows()
 	n = min(n, len(curve)-1)

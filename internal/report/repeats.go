@@ -36,8 +36,8 @@ func runsOf(recs []result.Record) (out [][]*result.Record) {
 	return out
 }
 
-// configuration identifies the configuration of a run. It excludes the seed. It also excludes the
-// length of a period, which varies if it is fitted to the cache.
+// configuration identifies a run's configuration. Two runs have the same one even if they differ in
+// the seed, or in the length of a period, which varies if it is fitted to the cache.
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {
@@ -129,8 +129,8 @@ func bundles(vs []view, recs []result.Record) {
 	}
 }
 
-// leaders returns the indexes of the runs without repeats, and of the median run of each group of
-// repeats.
+// leaders returns the indexes of the runs that weren't repeated, and for each group of repeats the
+// index of its median run.
 func leaders(vs []view) []int {
 	var out []int
 	for i := range vs {
@@ -188,8 +188,8 @@ func spreadOf(vs []view, group []int) string {
 		figure(slices.Min(rates)), figure(slices.Max(rates)), rowsRate(statistics.Median(rates)), percent(math.Sqrt(variance)/mean))
 }
 
-// allProblems returns the problems of all runs. A text that several runs have is returned once. It
-// has the labels of its runs if the report has several runs.
+// allProblems returns the problems of all runs, each text once. If the report has several runs,
+// each problem has the labels of its runs.
 func allProblems(vs []view) (out []document.Note) {
 	var who [][]string
 	at := map[document.Note]int{}

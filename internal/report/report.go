@@ -48,8 +48,8 @@ type experiment interface {
 
 // A family is a kind of experiment, e.g. bench tpcc.
 type family struct {
-	// name is what messages call the records. alone means that the family can't be reported
-	// together with others. has reports whether a record belongs to the family.
+	// name is what messages call the records. alone means that the records can't be in one report with
+	// those of other families. has reports whether r belongs to the family.
 	name   string
 	alone  bool
 	has    func(r *result.Record, first *result.Record) bool

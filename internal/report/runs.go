@@ -148,8 +148,8 @@ type view struct {
 	stalled []result.Stall
 	// label distinguishes the run from other runs of the same report.
 	label string
-	// repeats are the indexes of all runs of this configuration; nil if there is only one. The run
-	// with the median rate represents them: all others are minor.
+	// repeats are the indexes of all runs of this run's configuration, itself included; nil if it is
+	// the only one. The run with the median rate represents the others, which are minor.
 	repeats []int
 	minor   bool
 }
@@ -253,8 +253,8 @@ func (v *view) midway() bool {
 	return s != nil && s.Number < s.Of
 }
 
-// If the flatness is between keptFlatness and grownFlatness, the rate counts as kept: repeated runs
-// differ by less than a tenth.
+// Between these two values of the flatness (last rate / first rate), a rate counts as kept:
+// repeated runs differ by less than a tenth.
 const (
 	keptFlatness  = 0.9
 	grownFlatness = 1.1
@@ -304,12 +304,12 @@ func (v *view) verdict() string {
 	return s
 }
 
-// kept reports whether the run kept the requested rate. If so, the course of its rate says nothing
-// about the effect of the table's size.
+// kept reports whether the run kept up with the requested rate. Then the course of its rate doesn't
+// show the effect of the table's size.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
-// The least length of a run, and its least number of operations, for comparing its last tenth with
-// its first.
+// A run that takes less time (seconds), or has fewer operations, is too short to compare its last
+// tenth with its first.
 const leastSeconds, leastOperations = 1, 20
 
 // tooShort says why a run is too short to tell how its rate changes; "" if it is long enough.
@@ -339,8 +339,8 @@ func (v *view) inCache() string {
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
-// ratios compares each rolling run, or its repeats, with the plain run beside it: by the rates over
-// the last tenth of the rows that both reached.
+// ratios compares each rolling run, or its repeats, with the plain run of the same conditions, by
+// their rates over the last tenth of the rows that both reached.
 func ratios(vs []view) (out []string) {
 	of := func(v *view) (runs []*result.Record) {
 		if v.repeats == nil {

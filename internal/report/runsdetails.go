@@ -124,8 +124,8 @@ func settingsOf(vs []view) *settings {
 
 func countIfAny[N int | int64](n N) string { return document.IfAny(n, count) }
 
-// A property of a run is needed to repeat the run. If two runs differ in a property that has a
-// kind, a Flag of that kind says so.
+// A property of a run is something that one must know to repeat the run. kind, if set, is the kind
+// of the Flag that says that two runs differ in this property.
 type property struct {
 	group, name, kind string
 	code              bool
@@ -214,8 +214,8 @@ func (v *view) tenths() *document.Table {
 	return t
 }
 
-// runCards returns a card for each run, with its main figure. For repeats there is one card, for
-// the median run.
+// runCards returns a card with the main figure of each run. A group of repeats has one card, for
+// its median run.
 func runCards(vs []view) document.Cards {
 	st := styles(vs)
 	var out document.Cards

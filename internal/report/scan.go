@@ -16,12 +16,12 @@ import (
 // wayNames are the ways of a partition scan in words.
 var wayNames = map[string]string{result.ScanSerial: "one connection", result.ScanParallel: "split by rowmill", result.ScanServe: "through rowmill serve"}
 
-// moreThanCores is a factor: a gain that exceeds the number of cores by more than this factor is
-// doubtful. Repeated times differ by a few percent.
+// moreThanCores: a query whose gain exceeds the number of cores by more than this factor is
+// doubtful. Measured times differ by a few percent.
 const moreThanCores = 1.05
 
-// scans lays out partition scans: a section for each table, partitions on the axis, and a line for
-// each way of asking. The first way measured is the base.
+// scans lays out partition scans: a section for each table, with the number of partitions on the
+// axis and a line for each way of asking. The first way measured is the base of the ratios.
 func scans(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "table", "partitions", "way")
 	for _, way := range result.ScanWays() { // in the usual order, whichever was first
@@ -67,8 +67,8 @@ func scans(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// scanned returns the results in sentences: each way's gain in time with the most partitions, and
-// its loss with the fewest.
+// scanned returns the results in sentences: by what factor each way is faster than the base with
+// the most partitions, and slower with the fewest.
 func (s *panel) scanned(r *result.Run) (out []string) {
 	base := s.factors[2].Levels[0]
 	most := s.axis[len(s.axis)-1]

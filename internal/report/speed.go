@@ -13,12 +13,12 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// saturated is a share of the highest rate. Once a rate reaches it, a higher rate with more clients
-// counts as no improvement, because repeated cells differ by up to a tenth.
+// saturated is a share of the highest rate. A rate that reaches it counts as no longer growing with
+// more clients, because repeated cells differ by up to a tenth.
 const saturated = 0.9
 
 // speedTest lays out the cells of `bench mixed` or `bench points`: a section for each operation,
-// clients on the axis, and a line for each contender.
+// with the number of clients on the axis and a line for each contender.
 func speedTest(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "operation", "clients", "contender")
 	p.doubling = true
@@ -156,8 +156,8 @@ func (s *panel) fastest(unit string) string {
 	return document.Listed("; ", out, strings.Join(ends, ", "))
 }
 
-// together reports inserts and selects at the largest number of clients. It names no winner: the
-// faster operation would dominate the sum.
+// together reports the rates of inserts and selects with the most clients. It names no winner,
+// because the faster of the two operations would decide a sum of both rates.
 func (s *panel) together() string {
 	at := s.axis[len(s.axis)-1]
 	var parts []string

@@ -18,8 +18,8 @@ type steadyView struct {
 	*view
 	s    *result.Steadiness
 	zone *time.Location
-	// shift converts elapsed seconds to seconds on the axis that all runs of the report share. Its 0
-	// is midnight of the first run's first day.
+	// shift, added to elapsed seconds, gives seconds on the axis of all runs. Its 0 is the midnight
+	// before the first run.
 	shift float64
 }
 
@@ -46,8 +46,8 @@ func steadies(vs []view) []steadyView {
 
 const daySeconds = 86400
 
-// align sets the runs' shifts: runs are aligned by the time of day of their machines, and moved by
-// whole days so that each begins as close as possible to the first.
+// align sets the runs' shifts, so that equal times of day are at one place of the axis. Each run is
+// moved by the whole days that bring its beginning closest to that of the first run.
 func align(vs []steadyView) {
 	var first float64
 	for i := range vs {
@@ -238,8 +238,8 @@ func (v *steadyView) worst() string {
 	return fmt.Sprintf("%s: %s below, p99 %s", w.Start.In(v.zone).Format("2 Jan 15:04"), percent(w.BelowShare()), micros(w.P99US))
 }
 
-// absent lists the causes whose figures were recorded but that never occurred, and the causes
-// without figures.
+// absent lists the causes that were recorded but never occurred, and the causes that were not
+// recorded.
 func (v *steadyView) absent() (out []document.Part) {
 	var never []string
 	for i := range v.s.Causes {

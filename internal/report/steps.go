@@ -104,7 +104,7 @@ func (b benchmark) verdicts() []string {
 	return out
 }
 
-// parts adds the benchmark's report. If named is set, the titles of its sections include the
+// parts adds one benchmark's part of the report. If named is set, the sections' titles contain the
 // benchmark's title.
 func (b benchmark) parts(d *document.Document, named bool) {
 	d.Say(false, b.verdicts()...)

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Titles of the sections of `bench tables`. The first two are completed with "tables" or
-// "partitions".
+// Titles of the sections of `bench tables`. The word "tables" or "partitions" follows the first
+// two.
 const (
 	creating   = "Creating "
 	opening    = "Opening, on one connection, "
@@ -44,8 +44,8 @@ type Fit struct {
 	statistics.TablesFit
 }
 
-// manyTables arranges runs of `bench tables` by phase, by the number of tables, partitions or
-// connections, and by server.
+// manyTables lays out runs of `bench tables`: a section for each phase, with the number of tables,
+// partitions or connections on the axis, and a line for each server.
 func manyTables(recs []result.Record) (experiment, error) {
 	p := newProjection(recs, "phase", "number", "server")
 	p.axes = map[string]string{connecting: "connections"}
@@ -101,7 +101,7 @@ func manyTables(recs []result.Record) (experiment, error) {
 }
 
 // tablesCost adds a cost as a sample. before points to the number of tables that were open at the
-// previous cost, and is updated.
+// previous cost; tablesCost updates the number.
 func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {
@@ -124,8 +124,8 @@ func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, be
 	}
 }
 
-// tablesFits fits one line for each server, kind of object and figure: for example, how the memory
-// of MariaDB grows with the number of tables. Runs with the same label are fitted together.
+// tablesFits fits a line for each server, kind of object and figure, e.g. for how the memory of
+// MariaDB grows with the number of tables. Runs with the same label make one line.
 func tablesFits(p *projection) (out []Fit) {
 	costs := map[string][]result.TablesCost{}
 	var lines []string
@@ -154,8 +154,8 @@ func fitTable(fits []Fit) *document.Table {
 	return t
 }
 
-// laterTable returns the table of figures measured once in a run: the restart, and opening all
-// tables again.
+// laterTable returns the table of what is measured once in a run: the restart of the server, and
+// the opening of all tables before and after it.
 func laterTable(p *projection) *document.Table {
 	t := &document.Table{Header: []string{"", "restart", "memory then", "memory, all open", "opened again", "memory then"}}
 	for i := range p.recs {

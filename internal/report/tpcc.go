@@ -67,8 +67,8 @@ func tpccRuns(recs []result.Record) (experiment, error) {
 
 func tpccNodes(t *result.TPCC) int { return max(t.Nodes, 1) }
 
-// tpccLines names the server of each run, with all conditions in which the runs differ except the
-// number of nodes. Runs with one name are on one line.
+// tpccLines names each run by its server, and by all conditions in which runs of this server
+// differ, except the number of nodes. Runs with the same name make one line.
 func tpccLines(recs []result.Record) (out []string) {
 	of := []func(r *result.Run) string{func(r *result.Run) string { return r.ServerVersion }, func(r *result.Run) string { return r.Storage },
 		func(r *result.Run) string { return called("durability", r.Durability) }, func(r *result.Run) string { return cacheText(r.CacheBytes) },
@@ -138,8 +138,8 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, with what each run found. If there are several runs, only
-// the runs in which a condition doesn't hold say what was found.
+// tpccProof has a row for each condition, and a column for each run. If there are several runs, the
+// table says what was found only where a condition doesn't hold.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// splitRows splits a block whose pieces return rows of the answer: a block without groups, or with
-// disjoint groups.
+// splitRows splits a block whose pieces return rows of the answer: the block has no groups, or each
+// group has all its rows in one partition.
 func (b *block) splitRows() error {
 	p := b.plan
 	switch {
@@ -142,8 +142,8 @@ func stars(items []parse.Item) (n int) {
 	return n
 }
 
-// rowItems returns the quoted names that the columns of the answer have in the result of a piece,
-// and the select list of a piece.
+// rowItems returns the select list of a piece, and the quoted names that the answer's columns have
+// in the piece's result.
 func (b *block) rowItems() (columns, list []string, err error) {
 	p := b.plan
 	if stars(b.sel.Items) > 1 {
@@ -177,8 +177,9 @@ func (b *block) rowItems() (columns, list []string, err error) {
 // column returns the index that an element of the select list has among the columns of the answer.
 func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
 
-// columnOf returns the index that an element has in a result with this number of columns. A star
-// before the element stands for all columns that aren't other elements.
+// columnOf returns which column of a result an element of the select list is, by its index. columns
+// is the number of columns of the result. A star before the element takes all columns that aren't
+// elements of their own.
 func (b *block) columnOf(item, columns int) int {
 	if stars(b.sel.Items[:item]) > 0 {
 		return item + columns - len(b.sel.Items)

@@ -145,8 +145,8 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry handles values whose usual texts lose digits, such as binary fractions: it has the pieces
-// return other texts, from which a temporary table gets the exact values.
+// carry handles values whose usual texts lose digits, e.g. binary fractions. It changes the query
+// of the pieces to return texts from which a temporary table gets the exact values.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
@@ -196,8 +196,8 @@ func (x *splitter) stopClock() error {
 	return x.parse()
 }
 
-// failed passes the statement on whole after an error of the server. It returns an error of the
-// connection as it is.
+// failed refuses to split the statement after an error of the server, so that it is passed on
+// whole. It returns an error of the connection, or of the context, unchanged.
 func (x *splitter) failed(what string, err error) error {
 	if Unanswered(x.ctx, err) {
 		return err
@@ -261,8 +261,8 @@ func (x *splitter) describeTable(f *parse.From) (*engine.TableParts, error) {
 	return t, nil
 }
 
-// explain asks the server for its plan: which partitions it reads, and whether pieces are expected
-// to be faster.
+// explain asks the server how it would execute the query: which partitions it would read, and
+// whether in parallel. It refuses the split if each piece would read another large table again.
 func (x *splitter) explain(b *block) error {
 	planned, err := x.facts.ExplainQuery(x.ctx, x.text)
 	if err != nil {
@@ -320,8 +320,8 @@ type cte struct {
 }
 
 // scan collects the tables, CTEs and functions of a query, and refuses constructs that may give
-// another answer in a piece. exists says that the query is the operand of EXISTS, where a LIMIT
-// does no harm.
+// another answer in a piece. exists says that the query is the operand of EXISTS: a LIMIT in it
+// doesn't change the answer.
 func (x *splitter) scan(q *parse.Query, scope []*cte, exists bool) error {
 	scope = slices.Clip(scope)
 	for i := range q.With {
@@ -533,8 +533,9 @@ func firstWord(text string) string {
 	return word
 }
 
-// clockTexts are texts that a server may take for the current time; SQLite takes even its modifiers
-// subsec and subsecond for it. timeNames are types and functions that convert texts to times.
+// clockTexts are texts that a server may read as the current time; subsec and subsecond are
+// modifiers of SQLite that do so, too. timeNames are types and functions that convert texts to
+// times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")

@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// checkSubqueries refuses an aggregate in a subquery if the outer query may compute it. An
-// aggregate belongs to the query whose columns it reads: SELECT (SELECT SUM(t.x)) FROM t has one
-// row.
+// checkSubqueries refuses a subquery that contains an aggregate of the outer query. An aggregate
+// belongs to the query whose columns it reads: in SELECT (SELECT SUM(t.x)) FROM t, the SUM is one
+// of the outer query, which returns one row.
 func (x *splitter) checkSubqueries() (err error) {
 	x.query.Walk(nil, func(e *parse.Expr) bool {
 		if err == nil && e.Query != nil {
@@ -20,8 +20,8 @@ func (x *splitter) checkSubqueries() (err error) {
 	return err
 }
 
-// checkSubquery checks the aggregates of a subquery, and of its derived tables and CTEs. A subquery
-// within it is checked by itself.
+// checkSubquery checks the aggregates of a subquery, of its derived tables and of its CTEs. Its
+// caller checks the subqueries within it one by one.
 func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	q.Walk(func(q *parse.Query) bool {
 		if err != nil || q.Body == nil {
@@ -45,8 +45,8 @@ func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	return err
 }
 
-// computedBy reports whether a SELECT certainly computes an aggregate that is written in it: the
-// aggregate names no columns, or a column of the SELECT's own FROM.
+// computedBy reports whether an aggregate written in a SELECT certainly belongs to this SELECT, not
+// to an outer one: the aggregate names no columns, or a column of the SELECT's own FROM.
 func (x *splitter) computedBy(s *parse.Select, call *parse.Expr) bool {
 	// A subquery may have columns.
 	columns := parse.Any(call, func(e *parse.Expr) bool { return e.Query != nil || e.Kind == parse.Column })

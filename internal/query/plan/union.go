@@ -18,9 +18,9 @@ const branchTable = "rowmill_branch"
 // A Branch is one SELECT of a set operation, with a plan of its own.
 type Branch struct {
 	*Plan
-	// Table is the temporary table for the branch's answer. Make is a query with the names and types
-	// of the table's columns. Stored are the indexes of the columns of the answer that are in the
-	// table. Table is "" if the answer isn't stored.
+	// Table is the temporary table that stores the branch's answer; "" if it isn't stored. Make is a
+	// query whose result has the names and types of the table's columns. Stored are the columns of the
+	// answer that the table has, by their indexes.
 	Table, Make string
 	Stored      []int
 }
@@ -47,9 +47,9 @@ func branches(q *parse.Query) (list []*branch) {
 	return list
 }
 
-// splitUnion makes the plan of a set operation. Each branch is split, or else run whole if certain
-// permits that. In a UNION ALL that changes no types, the branches' answers are passed on one after
-// the other; otherwise the server computes the set operation from temporary tables.
+// splitUnion makes the plan of a set operation. Each branch is split, or run whole if the method
+// certain permits it. The answers of a UNION ALL that changes no types are passed on one branch
+// after the other. For other operations, the server computes the answer from temporary tables.
 func (x *splitter) splitUnion(original string) (err error) {
 	p, q := x.plan, x.query
 	o := &block{splitter: x, query: q, limit: -1}
@@ -102,9 +102,9 @@ func (x *splitter) splitUnion(original string) (err error) {
 	return x.storeBranches(o, list, all, with)
 }
 
-// mayBeDecimal reports whether an element of a branch's select list may be a decimal number. After
-// one star, the number of columns tells which column the element is; after several stars the
-// element may be any column.
+// mayBeDecimal reports whether an element of a branch's select list may be a decimal number. With
+// one star in the list, the number of columns tells which column the element is. With several
+// stars, it may be any column, and mayBeDecimal returns true.
 func mayBeDecimal(b *branch, item int) bool {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	if stars(items[:item]) > 0 {
@@ -162,8 +162,8 @@ func (p *Plan) Uncertain(branch int) string {
 	return why
 }
 
-// certain refuses a branch whose rows the server chooses, such as a SELECT with LIMIT: by itself it
-// may return other rows than as a part of the set operation.
+// certain refuses a branch for which the server may choose among rows, such as a SELECT with LIMIT:
+// by itself, the branch may return other rows than within the set operation.
 func (x *splitter) certain() error {
 	switch {
 	case !x.scanned:
@@ -277,8 +277,9 @@ func (b *branch) quotients() bool {
 	return b.query.Any(func(e *parse.Expr) bool { return isDivision(e) || e.Kind == parse.Call && e.Name == "avg" })
 }
 
-// storeBranch describes the table of a branch, and returns the query that takes the branch's place.
-// Literals aren't stored: the query repeats them, so that they keep their types.
+// storeBranch describes the temporary table for a branch's answer. It returns the query that
+// replaces the branch; this query repeats literals, which aren't stored, so that they keep their
+// types.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0

@@ -26,8 +26,8 @@ func (b *block) windowOf(e *parse.Expr) (*parse.Over, error) {
 	return named[0].Over, nil
 }
 
-// checkNames refuses the name of a column within a window if another element of the select list has
-// this name, too: some servers take the name for the column, others for that element.
+// checkNames refuses a window that names a column if another element of the select list has the
+// same name as the column: some servers read the name as the column, others as that element.
 func (b *block) checkNames(o *parse.Over) error {
 	for _, e := range o.Exprs() {
 		if err := parse.Check(e, func(e *parse.Expr) (bool, error) {
@@ -68,8 +68,8 @@ func (b *block) windowsApart() bool {
 		})
 }
 
-// returnsText reports a function such as LAG that returns a text of another row: in the result,
-// some servers give it another type than they described.
+// returnsText reports whether a window function, such as LAG, may return a text of another row.
+// Some servers describe such a result with one type and send it with another.
 func (b *block) returnsText(e *parse.Expr, it parse.Item) bool {
 	if !b.traits.MistypesNeighbours || len(e.Args) == 0 || e.Name == "ntile" {
 		return false
@@ -109,8 +109,8 @@ func (b *block) windowApart(e *parse.Expr, it parse.Item) bool {
 	if e.Distinct || e.Filter != nil || len(e.OrderBy) > 0 || !unique && o.Frame.From != o.Frame.To {
 		return false
 	}
-	// Sums of binary fractions depend on the order of the rows, and so does which of equal texts is
-	// the least.
+	// The order of rows changes sums of binary fractions. It also changes which of several texts that
+	// compare as equal is the minimum.
 	switch c := b.resultOf(it); {
 	case e.Name == "count":
 		return true

@@ -1,8 +1,8 @@
-// Package rollup finds out which part of a query roll-ups can answer exactly, and writes the
-// queries that read them.
+// Package rollup finds out which part of a query can be answered exactly from roll-ups, and writes
+// the queries that read the roll-ups.
 //
 // In: the plan of a query, and a table with its roll-ups, called levels. Out: for each level, the
-// query that reads it, or why it can't answer; and the partitions left to read. It runs nothing.
+// query that reads it, or why the level can't answer; and the partitions left to read.
 package rollup
 
 import (
@@ -35,8 +35,8 @@ type Query struct {
 	within rolling.Period
 }
 
-// New returns the query of a plan's pieces in terms of a table with roll-ups, or why no roll-up can
-// answer it.
+// New takes the query of a plan's pieces, and prepares it to be answered from the roll-ups of its
+// table. If no roll-up can answer it, New returns the reason.
 func New(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*Query, string) {
 	u := &Query{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), traits: reader.Semantics(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
@@ -126,8 +126,8 @@ func (u *Query) Level(r *engine.RolledLevel) (_ *Level, why string) {
 	return l, ""
 }
 
-// hasFraction reports a number such as 1.5 in a condition. If MariaDB and MySQL look it up in an
-// index of integers, they may find another number. The roll-up doesn't have that index.
+// hasFraction reports whether a condition contains a number such as 1.5. In an index of integers of
+// the table, MariaDB and MySQL may find another number for it. The roll-up doesn't have that index.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")
@@ -139,8 +139,8 @@ func (u *Query) Text(l *Level, ranges []rolling.Period) string {
 	return parse.Replace(u.text, append(slices.Clone(l.edits), parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l.RolledLevel, ranges)}))
 }
 
-// operand is a derived table with the rows of a level. The column of buckets has the name of the
-// time column.
+// operand returns a derived table with a level's rows in these ranges. In it, the column of the
+// buckets has the name of the table's time column.
 func (u *Query) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
 	quote := u.reader.Dialect().Quote
 	bucket := quote(engine.RolledBucket)
@@ -165,8 +165,8 @@ func (u *Query) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
 	return "(SELECT " + strings.Join(cols, ", ") + " FROM " + from + " WHERE " + strings.Join(where, " OR ") + ")"
 }
 
-// derive adds the edits with which an element of the select list is computed from the rows of a
-// level, or returns why that is impossible. item is the element's index.
+// derive writes the edits that compute an element of the select list from the rows of a level. It
+// returns why that is impossible, or "". item is the element's index.
 func (u *Query) derive(l *Level, t *Time, e *parse.Expr, item int) (why string) {
 	isAggregate := func(e *parse.Expr) bool {
 		return e.Kind == parse.Call && u.reader.Function(e.Name, len(e.Args)) == engine.AggregateFunction
@@ -197,8 +197,9 @@ func (u *Query) derive(l *Level, t *Time, e *parse.Expr, item int) (why string) 
 	return ""
 }
 
-// aggregate returns the text of an aggregate in terms of a level's columns; "" if the level doesn't
-// have it. count reports that the text sums up integers of the level, such as its counts.
+// aggregate returns an expression that computes an aggregate from a level's columns; "" if the
+// level lacks them. count says that the expression sums up integers of the level, e.g. counts of
+// rows.
 func (u *Query) aggregate(t *Time, e *parse.Expr) (text string, count bool) {
 	if e.Distinct || e.Filter != nil || e.Over != nil || e.OrderBy != nil || e.Qualified || e.Separator != "" || !e.Star && len(e.Args) != 1 {
 		return "", false
@@ -252,8 +253,8 @@ func (u *Query) aggregate(t *Time, e *parse.Expr) (text string, count bool) {
 	return "", false
 }
 
-// Differs returns why the columns of a level's query may have other texts than those of the table's
-// query; "" if they don't.
+// Differs compares the columns of a level's query with those of the query of the table. It returns
+// why the level's values may be written in another way; "" if they are written alike.
 func (u *Query) Differs(l *Level, cols []engine.ResultColumn) string {
 	want := u.plan.PartialColumns
 	if len(cols) != len(want) {
@@ -307,8 +308,8 @@ func (u *Query) Without(l *Level, used []rolling.Period) (out []rolling.Period) 
 	return out
 }
 
-// Rest returns what the used ranges of roll-ups leave to be read from rows: whole partitions, and
-// pieces that read parts of partitions. rows are the estimated rows of each partition.
+// Rest returns what is still to be read from rows beside the used ranges of roll-ups: whole
+// partitions, and pieces of partitions. rows has the estimated rows of each partition.
 func (u *Query) Rest(used []rolling.Period, rows map[string]int64) (whole []string, cut []plan.Piece) {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {
@@ -357,8 +358,8 @@ func (u *Query) Rest(used []rolling.Period, rows map[string]int64) (whole []stri
 	return whole, cut
 }
 
-// SameRows returns the check that roll-ups match the partitions that they replace: see
-// plan.RolledUp.SameRows.
+// SameRows returns the function for plan.RolledUp.SameRows: it checks that the roll-ups match the
+// partitions that they replace.
 func (u *Query) SameRows(used []rolling.Period) func(ctx context.Context, s *engine.Session) (string, error) {
 	if u.table.Same == nil {
 		return nil

@@ -32,8 +32,8 @@ const (
 	aDay    = 24 * anHour
 )
 
-// A granule is a stretch of time within which an expression has one value. Its length is step
-// microseconds, aligned to 1970, or months.
+// A granule is a stretch of time within which an expression has one value. Its length is either
+// step microseconds, counted from 1970, or a number of months.
 type granule struct{ step, months int64 }
 
 // finer returns the longest granule that divides both.
@@ -79,8 +79,8 @@ var (
 	perYear   = granule{months: 12}
 )
 
-// timeFunctions are functions of one time, or of a time and constants after it, that have one value
-// within a granule.
+// timeFunctions are functions whose first argument is a time, and whose other arguments are
+// constants. Each has one value within its granule.
 var timeFunctions = map[string]granule{
 	"date": perDay, "to_days": perDay, "day": perDay, "dayofmonth": perDay, "dayofweek": perDay, "dayofyear": perDay, "dayname": perDay,
 	"weekday": perDay, "week": perDay, "weekofyear": perDay, "yearweek": perDay, "last_day": perMonth, "month": perMonth, "monthname": perMonth,
@@ -107,9 +107,9 @@ var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
 
-// fixed reports whether an expression without aggregates has one value for all rows that a row of
-// the roll-up stands for: it depends only on the roll-up's groups, and on parts of the time that
-// are the same within each bucket.
+// fixed reports whether an expression without aggregates has one value for all rows of the table
+// that one row of the roll-up stands for. Then it depends only on the roll-up's groups, and on
+// parts of the time that are the same throughout a bucket.
 func (t *Time) fixed(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	if e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil || e.Qualified || e.Star || e.Distinct {
@@ -158,8 +158,9 @@ func (t *Time) isTime(e *parse.Expr) bool {
 	return e.Kind == parse.Column && t.same(e.Names[len(e.Names)-1], t.table.Time.Name)
 }
 
-// group returns the name of the column by which the roll-up groups, if e is such a column; else "".
-// It also returns "" if a group may have several values, such as 'a' and 'A', but a row only one.
+// group returns the name of the column if e is a column by which the roll-up groups; else "". It
+// also returns "" if a group may have several values, e.g. 'a' and 'A': the roll-up keeps only one
+// of them.
 func (t *Time) group(e *parse.Expr) string {
 	for _, name := range t.level.By {
 		if !t.same(e.Names[len(e.Names)-1], name) {
@@ -187,8 +188,8 @@ func (t *Time) exact(c engine.SchemaColumn) bool {
 	return false
 }
 
-// granule returns the stretch of time within which an expression of the time itself has one value;
-// false for expressions that it doesn't know.
+// granule returns the granule of an expression of the time column; false if it doesn't know the
+// expression.
 func (t *Time) granule(e *parse.Expr) (granule, bool) {
 	if n, ok := t.division(e); ok {
 		return granule{step: n}, true
@@ -309,8 +310,8 @@ func (t *Time) division(e *parse.Expr) (int64, bool) {
 	return 0, false
 }
 
-// quotient returns the length of n units, where the dividend counts units of time and n is the
-// divisor.
+// quotient returns the length in microseconds of n units for a division such as x DIV n: x counts
+// units of time since 1970, and n is a literal.
 func (t *Time) quotient(e *parse.Expr) (int64, bool) {
 	x := parse.Bare(e.Args[0])
 	unit := int64(0)

@@ -72,8 +72,8 @@ func (c *Search) finding() string {
 	return s
 }
 
-// Findings describes the result of each search, and compares the capacities of a rolling and a
-// plain table. Repeats are compared by their medians.
+// Findings describes the result of each search, and compares the capacity of a rolling table with
+// that of a plain one. Repeated searches are compared by their medians.
 func Findings(cs []Search) []string {
 	var out []string
 	rates := map[string][]float64{}

@@ -20,14 +20,14 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// svgWidths are the widths of a chart, if one, two or three charts are beside each other; the page
-// scales the charts.
+// svgWidths are the widths at which a chart is drawn if it is alone in its row, if there are two,
+// and if there are three. The page scales it.
 var svgWidths = []float64{1160, 560, 370}
 
 const svgHeight = 300
 
-// An svg is a canvas of a page. Colours are classes that follow the theme: the page's policy
-// allows no inline styles.
+// An svg is a canvas for a page. It names colours by classes, which the theme defines, because the
+// page's policy allows no inline styles.
 type svg struct{ strings.Builder }
 
 // SVG draws the chart for a page.

@@ -184,8 +184,8 @@ const mostDecades = 4
 // mostTicks is the number of ticks of an axis with enough room.
 const mostTicks = 7
 
-// span returns the scale with its span, for data from lo to hi, and with ticks. Linear axes of
-// figures begin at 0.
+// span returns the scale with its range and its ticks, for data from lo to hi. A linear axis of
+// figures begins at 0.
 func (s Scale) span(lo, hi float64, ticks int, inFigures bool) Scale {
 	switch {
 	case s.To > s.From:
@@ -369,8 +369,8 @@ func (p *plotArea) levels() {
 	}
 }
 
-// ends labels the lines at their ends: beside the chart, one below the other, or within the chart
-// if a line ends earlier.
+// ends labels the lines at their ends. Labels of lines that end near the right edge stand beside
+// the chart, one below the other. The label of a line that ends earlier stands within the chart.
 func (p *plotArea) ends() {
 	if !p.c.Ends {
 		return
