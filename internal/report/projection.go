@@ -593,8 +593,8 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that are shown for two contenders. Differences of other kinds
-// are intended, since contenders are different servers.
+// serverFlags are the kinds of flags that matter between contenders. Differences of other kinds are
+// on purpose: contenders are different servers.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // unlike describes how the contenders differ from the first contender. It compares one run of each.

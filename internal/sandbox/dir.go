@@ -44,8 +44,8 @@ const stateFormat = "rowmill.sandbox/1"
 // A state describes a sandbox in its directory.
 type state struct {
 	Format string `json:"format"`
-	// Target is the text form of the options. Throwaway sandboxes are removed
-	// when their owner is gone; named and kept ones are not.
+	// Target is the text form of the options. Throwaway marks a sandbox that is removed when its owner
+	// process has ended; named and kept sandboxes stay.
 	Target    string `json:"target"`
 	Throwaway bool   `json:"throwaway"`
 	Kind      string `json:"kind"`
@@ -122,8 +122,8 @@ func (s *state) info(o Options) Info {
 	return i
 }
 
-// release removes the files of a sandbox whose server has ended, and unlocks it. With keep, it
-// removes only the directory of the socket.
+// release removes the files of a sandbox whose server has ended, and closes its lock. If keep is
+// set, it removes only the directory that was created for the socket.
 func (s *state) release(lock *os.File, keep bool) error {
 	if keep {
 		return errors.Join(removeSocketDir(s.SocketDir), lock.Close())
@@ -133,8 +133,8 @@ func (s *state) release(lock *os.File, keep bool) error {
 
 var errLocked = errors.New("in use by another process")
 
-// tryLock locks a directory until the file is closed. With create, it also locks a directory that
-// has no lock file yet. It returns errLocked if another process holds the lock.
+// tryLock locks a directory; closing the returned file unlocks it. If create is set, it creates a
+// missing lock file. It returns errLocked if another process holds the lock.
 func tryLock(dir string, create bool) (*os.File, error) {
 	path := filepath.Join(dir, lockFile)
 	flags := os.O_RDWR | syscall.O_NOFOLLOW
@@ -171,8 +171,8 @@ func tryLock(dir string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// lockPoll is the interval between attempts to lock. Locks on a Root are held for milliseconds,
-// locks on templates for a second.
+// lockPoll is the interval between attempts to lock. A lock of a Root is held for milliseconds, a
+// lock of templates for about a second.
 const lockPoll = 20 * time.Millisecond
 
 func waitLock(ctx context.Context, dir string) (*os.File, error) {
@@ -198,8 +198,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lockRoot creates the root directory if necessary, and locks it while sandboxes in it are
-// created, searched or removed.
+// lockRoot creates the root directory if necessary, and locks it. Callers hold this lock while they
+// create, search or remove sandboxes in it.
 func lockRoot(ctx context.Context, root string) (*os.File, error) {
 	for {
 		if err := makeRoot(root); err != nil {
@@ -264,8 +264,8 @@ func tidyRoot(root string) {
 	_ = os.Remove(root)
 }
 
-// sweep removes the throwaway sandboxes under root whose owner is gone, and stops their
-// servers. The caller holds the root's lock. What is not provably such a sandbox stays.
+// sweep stops the servers of the throwaway sandboxes under root whose owner process has ended, and
+// removes these sandboxes. The caller holds the root's lock. All else stays.
 func sweep(ctx context.Context, root string, logf func(string, ...any)) {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -293,8 +293,8 @@ func sweepOne(ctx context.Context, dir string) (removed bool, err error) {
 	}
 	lock, err := tryLock(dir, false)
 	if errors.Is(err, fs.ErrNotExist) {
-		// dir is not a sandbox, or its owner was killed before it created the lock: then dir is empty.
-		// Remove fails if it isn't empty.
+		// Either dir is not a sandbox, or its owner was killed before it created the lock file; then dir
+		// is empty. Remove removes only an empty directory.
 		return os.Remove(dir) == nil, nil
 	}
 	if errors.Is(err, errLocked) {
@@ -332,8 +332,8 @@ func ownDirectory(dir string) error {
 	return nil
 }
 
-// removeSandbox removes what this package has created in dir, and dir if it is then empty. The
-// caller holds its lock, and no server runs.
+// removeSandbox removes what this package has created in dir, and then dir, if it is empty. The
+// caller holds the sandbox's lock, and its server has ended.
 func removeSandbox(dir, socketDir string) error {
 	errs := []error{removeSocketDir(socketDir)}
 	sockets, err := postgresSockets(dir)
@@ -358,8 +358,8 @@ const maxSocketPath = 103
 
 var socketDirName = regexp.MustCompile(`^rowmill-[0-9a-f]{16}$`)
 
-// socketPlace returns the path of a sandbox's socket: in its directory or, if that is too long,
-// in socketDir below a temporary directory, which the caller must create.
+// socketPlace returns the path of a sandbox's socket: in the sandbox's directory or, if this path
+// is too long for a socket, in socketDir, a new directory elsewhere that the caller must create.
 func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	if socket = filepath.Join(dir, name); len(socket) <= maxSocketPath {
 		return socket, "", nil
@@ -379,8 +379,8 @@ func socketPlace(dir, id, name string) (socket, socketDir string, err error) {
 	return "", "", fmt.Errorf("place the socket of %s: its path, and those in the temporary directories, are longer than the %d bytes a socket can have", dir, maxSocketPath)
 }
 
-// removeSocketDir removes a directory that contains only a socket; "" is none. It removes
-// nothing else, because a state file may have been tampered with.
+// removeSocketDir removes a directory with its sockets; for "", it does nothing. It removes no
+// other files: the path comes from a state file, which somebody may have changed.
 func removeSocketDir(dir string) error {
 	if dir == "" {
 		return nil

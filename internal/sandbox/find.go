@@ -48,15 +48,15 @@ func isProgram(path string) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0
 }
 
-// isVersion reports whether a version such as "9.7.4-2" or "11.8.9-MariaDB-4" matches the
-// requested "9", "9.7" or "9.7.4".
+// isVersion reports whether a server's version, e.g. "9.7.4-2" or "11.8.9-MariaDB-4", is the wanted
+// one, which may be shorter: "9", "9.7" or "9.7.4".
 func isVersion(version, wanted string) bool {
 	rest, ok := strings.CutPrefix(version, wanted)
 	return ok && (rest == "" || strings.IndexAny(rest, "0123456789") != 0)
 }
 
-// ask checks that a program is a server of the kind, and finds its installer. foreign reports
-// whether it is another kind of server.
+// ask checks that a program is a server of this kind, and finds the program that installs its data
+// directories. foreign says that it is a server of another kind.
 func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool, err error) {
 	out, err := exec.CommandContext(ctx, path, k.versionArgs...).Output()
 	if err != nil {
@@ -86,10 +86,10 @@ func (k *kind) ask(ctx context.Context, path string) (bin binaries, foreign bool
 
 func (k *kind) places() []string { return onPath(k.name, k.programs[0], k.dirs...) }
 
-// onPath returns the paths where a program may be: on PATH, in dirs, and in the cache into which
-// scripts/install.sh unpacks servers. dirs are patterns for directories that an ordinary user's
-// PATH often lacks. The cache's lowest version comes first, so that installing a newer one doesn't
-// change which server is found.
+// onPath returns the paths where a program may be: in the directories of PATH, in dirs, and in the
+// cache into which scripts/install.sh unpacks servers. dirs are patterns of directories that an
+// ordinary user's PATH often lacks. In the cache, the lowest version comes first: so installing a
+// newer version doesn't change which server is found.
 func onPath(kind, program string, dirs ...string) []string {
 	var places []string
 	add := func(dirs ...string) {
@@ -100,7 +100,7 @@ func onPath(kind, program string, dirs ...string) []string {
 		}
 	}
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		// Like the shell, but without relative directories: a program that
+		// Like a shell, this searches PATH; but it skips relative directories, because a program that
 		// happens to be in the working directory must not run.
 		if filepath.IsAbs(dir) {
 			add(dir)

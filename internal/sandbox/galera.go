@@ -20,8 +20,8 @@ import (
 // joining is what the start of a member of a Galera cluster needs.
 type joining struct {
 	provider string // the path of Galera's library
-	// Ports of 127.0.0.1 besides the port for SQL. The members talk to each other on group. A member
-	// receives the changes that it missed on increments, and a copy of all data on whole.
+	// Ports of 127.0.0.1 besides the port for SQL. Members talk to each other on group. A member that
+	// was away receives the changes that it missed on increments, or a copy of all data on whole.
 	group, increments, whole int
 	peers                    []string // addresses of the running members; without any, this member begins the cluster
 	position                 string   // the position of the member's data, if only InnoDB knows it, as after a crash
@@ -31,8 +31,8 @@ const (
 	stateTable = "grastate.dat"    // holds a member's position, and whether the cluster may begin with this member
 	lastView   = "gvwstate.dat"    // lists the members with which this member was connected
 	halfCopied = "sst_in_progress" // exists while a member has received only a part of the data
-	// gcache is the size of the latest changes that a running member keeps. A member that comes back
-	// and lacks more changes receives a copy of all data.
+	// gcache is the size of the cache in which a running member keeps its latest changes. A member
+	// that comes back and needs older changes receives a copy of all data instead.
 	gcache = "64M"
 )
 
@@ -110,8 +110,9 @@ func joinGalera(ctx context.Context, l *launch) error {
 	return os.WriteFile(table, []byte(strings.Replace(string(text), "safe_to_bootstrap: 0", "safe_to_bootstrap: 1", 1)), 0o600)
 }
 
-// quorum waits until the running members agree which members are left. If they are no majority of
-// the former cluster, it declares them the cluster, because all other members have ended.
+// quorum waits until the running members agree on how many members are left. If these are not a
+// majority of the former cluster, it declares them to be the cluster, as all other members have
+// ended.
 func quorum(ctx context.Context, running []Info) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, followTimeout, fmt.Errorf("not within %v", followTimeout))
 	defer cancel()
@@ -150,9 +151,10 @@ func (l *launch) findGalera() error {
 	return os.WriteFile(filepath.Join(l.tmpDir, "wsrep_sst_"+copyMethod), []byte(copyScript), 0o700)
 }
 
-// copyScript runs the server's wsrep_sst_rsync, and kills it when the server ends: for a server
-// that was killed, it would wait forever. The server's process id is that of the process group. An
-// rsync that root starts would run as nobody, who can't enter the sandbox.
+// copyScript runs the server's own script wsrep_sst_rsync, and kills it when the server ends: if
+// the server was killed, that script would wait forever. The server's process id is also the id of
+// the process group. The script gives rsync its user: if root starts it, rsync would become nobody,
+// who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"
 	copyScript = `#!/bin/sh
@@ -199,8 +201,8 @@ var (
 	recovered  = regexp.MustCompile(`Recovered position:? ([0-9a-f-]{36}):(-?[0-9]+)`)
 )
 
-// committed returns the number of write sets in the data of a stopped member; -1 for data without a
-// position. at is the position, if only InnoDB knows it.
+// committed returns the number of write sets in the data of a stopped member; -1 if the data have
+// no position. After a crash only InnoDB knows the position; committed then also returns it, as at.
 func (l *launch) committed(ctx context.Context) (n int64, at string, err error) {
 	if isFile(filepath.Join(l.dataDir, halfCopied)) {
 		return -1, "", nil
@@ -231,8 +233,8 @@ func (l *launch) committed(ctx context.Context) (n int64, at string, err error) 
 	return n, found[1] + ":" + found[2], nil
 }
 
-// joinedGalera returns an error until a member has received everything that the others had
-// committed: with wsrep_sync_wait, its query waits for that.
+// joinedGalera returns an error until a member has received everything that the other members had
+// committed. To find out, it runs a query with wsrep_sync_wait, which returns only then.
 func joinedGalera(ctx context.Context, socket string) error {
 	status, err := queryMySQL(ctx, socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_ready')")
 	if err != nil {

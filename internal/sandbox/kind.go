@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// A kind is what differs between makes of servers. To add one, write a file with a function
-// that returns it, and list it in kinds.
+// A kind has what differs between makes of servers, e.g. MariaDB and PostgreSQL. To add one, write
+// a file with a function that returns its kind, and list the function in kinds.
 type kind struct {
 	// name is the kind's name in targets, and the scheme of its servers' URLs.
 	name string
@@ -26,16 +26,16 @@ type kind struct {
 	installer func(server string) (string, error)
 	// install fills the empty directory dir with a new data directory of bin's version.
 	install func(ctx context.Context, bin binaries, dir string) error
-	// args returns the server's arguments. One of them is dataDirArg with the data directory, which
-	// proves that a process is the server of that directory.
+	// args returns the server's arguments. One of them is dataDirArg followed by the data directory. A
+	// process with this argument is the server of that directory.
 	args       func(l *launch) []string
 	dataDirArg string
 	access
 	// setup returns the statements that a server executes each time it has started.
 	setup func(l *launch) []string
 	readback
-	// stopSignal is the signal for an orderly shutdown. The kernel sends deathSignal to the first
-	// process when its owner ends: it ends the server at once, whatever the server executes.
+	// stopSignal shuts the server down in an orderly way. deathSignal ends it at once, whatever it
+	// executes: the kernel sends it to the server's first process when the server's owner ends.
 	stopSignal, deathSignal syscall.Signal
 	// account returns the user that the server and its tools run as; nil is the caller.
 	account func() (*account, error)
@@ -51,21 +51,21 @@ type kind struct {
 	installed []string
 	// prepare is called before each start. It may change the server's files, and l.
 	prepare func(ctx context.Context, l *launch) error
-	// explain converts the log of a server that failed to start to an error with a remedy, or
-	// returns nil if the log is sufficient.
+	// explain turns the log of a server that failed to start into an error with a remedy. It returns
+	// nil if it has nothing to add to the log.
 	explain func(log string) error
-	// helpers are the programs that a member of a cluster runs on files of its data directory, and
-	// that may outlive it.
+	// helpers are the programs that a member of a cluster starts on the files of its data directory.
+	// They may still run when the member has ended.
 	helpers []string
-	// children means that the server consists of several processes. They work in the data directory,
-	// and may end slightly later than the first.
+	// children means that the server consists of several processes. All work in the data directory,
+	// and may end slightly later than the first process.
 	children bool
 }
 
 // software is a server's program, and how packages install it.
 type software struct {
-	// programs are the possible names of the server's process; the first is the name
-	// of its program. dirs are the directories, as patterns, where packages put it.
+	// programs are the possible names of the server's process; the first one is also the name of its
+	// program file. dirs are patterns of the directories into which packages install it.
 	programs, dirs []string
 	// versionArgs make the program print its version, which follows versionMark. If the answer, in
 	// lower case, contains foreign, the program is another make of server.
@@ -79,9 +79,9 @@ type software struct {
 
 // A readback asks a server for its settings.
 type readback struct {
-	// reported are the settings whose effective values are recorded: settings is the
-	// query for them, with %s in place of their names. check returns an error if they
-	// differ from the requested ones.
+	// reported are the names of the settings whose effective values are recorded. settings is the
+	// query for these values, with %s in place of the names. check returns an error if a value differs
+	// from the requested one.
 	reported []string
 	settings string
 	check    func(l *launch, settings map[string]string) error
@@ -89,11 +89,11 @@ type readback struct {
 
 // access is how a server is reached on its socket.
 type access struct {
-	// query executes statements as User on a socket, and returns the rows of the last
-	// one, which has two columns. It fails while the server is not up.
+	// query executes statements as User on a socket. It returns the rows of the last statement, which
+	// has two columns. It fails as long as the server isn't up.
 	query func(ctx context.Context, socket string, statements ...string) (map[string]string, error)
-	// client returns the command line of the interactive client. socketQuery returns the option of the
-	// server's targets that specifies the socket. socketName is the name of the socket.
+	// client returns the command line of the interactive client for a socket. socketQuery returns the
+	// part of a target's URL that names the socket. socketName is the file name of the socket.
 	client, socketQuery func(socket string) string
 	socketName          string
 }
@@ -107,8 +107,8 @@ func (k *kind) greet(ctx context.Context, socket string) (string, error) {
 	return version, err
 }
 
-// effective executes setup's statements on a server that is up, and returns its settings. It
-// returns an error if they differ from the requested ones.
+// effective executes the statements of setup on a server that is up, and returns the server's
+// settings. It returns an error if a setting differs from the requested one.
 func (k *kind) effective(ctx context.Context, l *launch) (map[string]string, error) {
 	names := slices.Concat(k.reported, slices.Collect(maps.Keys(l.Set)))
 	slices.Sort(names)
@@ -166,8 +166,8 @@ func kindOf(name string) (*kind, error) {
 	return nil, oneOf("kind of server", name, Kinds()...)
 }
 
-// Installed returns nil if a server is installed on this machine: of a kind, or of one of its
-// versions, such as "mysql?version=9.7". If there is none, the error wraps ErrNotInstalled.
+// Installed returns nil if a server of a kind, e.g. "mysql", or of one of its versions, e.g.
+// "mysql?version=9.7", is installed on this machine. Otherwise the error wraps ErrNotInstalled.
 func Installed(ctx context.Context, name string) error {
 	o, err := parseTarget(targetPrefix + name)
 	if err != nil {

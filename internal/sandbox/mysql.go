@@ -20,8 +20,8 @@ import (
 
 const inside = "the sandbox chooses it"
 
-// mysqlFamily is what MySQL and MariaDB have in common. program is the client's name, and args are
-// the arguments that only one of the two has.
+// mysqlFamily returns what MySQL and MariaDB have in common. program is the name of the client.
+// args returns the arguments of the server that only one of the two has.
 func mysqlFamily(program string, args func(*launch) []string) *kind {
 	reserved := map[string]string{
 		"innodb_buffer_pool_size":         "use memory=",
@@ -182,9 +182,9 @@ func userArg() []string {
 	return nil
 }
 
-// installerOfMariaDB returns the program that creates the system tables. It is the server itself if
-// the files that mariadb-install-db reads are beside it, because that script needs further tools in
-// the places where packages put them.
+// installerOfMariaDB returns the program that creates the system tables: mariadb-install-db, or the
+// server itself if the SQL files of mariadb-install-db are beside it. That script needs further
+// tools in the places where packages put them.
 func installerOfMariaDB(server, hint string) (string, error) {
 	const installer = "mariadb-install-db"
 	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -200,8 +200,8 @@ func installerOfMariaDB(server, hint string) (string, error) {
 	return "", fmt.Errorf("find %s for %s: %w; %s", installer, server, ErrNotInstalled, hint)
 }
 
-// systemTables returns the files that mariadb-install-db reads, in its order; none if one is
-// missing.
+// systemTables returns the SQL files that mariadb-install-db executes, in the order of execution;
+// none if one of them is missing.
 func systemTables(share string) []string {
 	var files []string
 	for _, name := range []string{"mariadb_system_tables", "mariadb_performance_tables", "mariadb_system_tables_data",
@@ -215,8 +215,8 @@ func systemTables(share string) []string {
 	return files
 }
 
-// installMariaDB creates the system tables. It leaves only accounts for the socket: the
-// installer's root@127.0.0.1 and root@HOSTNAME have no password.
+// installMariaDB creates the system tables. It leaves only accounts that use the socket: the
+// installer also creates root@127.0.0.1 and root@HOSTNAME, without a password, which it removes.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	// MariaDB deletes all temporary tables that it finds when it starts. In a directory that several
@@ -262,8 +262,8 @@ func createMariaDB(bin binaries, dir string, bootstrap func(statements io.Reader
 	return bootstrap(io.MultiReader(parts...))
 }
 
-// installMySQL creates the system tables. The only account for users is root@localhost: as the
-// server does not resolve names, it is for the socket only.
+// installMySQL creates the system tables. The only account that can log in is root@localhost. It
+// can use only the socket, because the server does not resolve names.
 func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	out, err := as.run(ctx, nil, bin.installer, slices.Concat(
@@ -341,15 +341,15 @@ func argsMariaDB(l *launch) []string {
 			"--default-storage-engine=rocksdb",
 			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
 			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
-			// Like O_DIRECT for InnoDB: otherwise the kernel's page cache holds the
-			// pages that the block cache does not, and memory is not limited.
+			// As O_DIRECT does for InnoDB: otherwise the kernel's page cache would hold the pages that don't
+			// fit into the block cache, and memory would not be limited.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
-			// By default, a server that was killed during a write to its log refuses to start. This
-			// setting recovers up to that write; everything synced before it is complete.
+			// By default, a server that was killed while it wrote to its log refuses to start. With this
+			// setting, it recovers the log up to that write, which includes all that was synced before.
 			"--rocksdb-wal-recovery-mode=2",
-			// Allow indexes on text, as InnoDB does, even if RocksDB can't restore the text from
-			// the index because of its collation.
+			// Allow indexes on text, as InnoDB does. By default, RocksDB refuses them for collations with
+			// which it can't restore a text from the index.
 			"--rocksdb-strict-collation-check=OFF",
 		)
 	}
@@ -364,8 +364,8 @@ func argsMariaDB(l *launch) []string {
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))
 }
 
-// manyInstances is the size from which MySQL divides the buffer pool into eight instances, each a
-// whole number of chunks.
+// manyInstances: MySQL divides a buffer pool of at least this size into eight instances, each of
+// which is a whole number of chunks.
 const manyInstances = 1 << 30
 
 func argsMySQL(l *launch) []string {
@@ -379,8 +379,8 @@ func argsMySQL(l *launch) []string {
 	})
 	return append(append(args, redoArgs(l.Redo)...),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(l.Memory, 10),
-		// The server rounds the pool up to whole chunks, by default of 128 MiB;
-		// a chunk size that divides it avoids that.
+		// The server rounds the pool up to whole chunks, by default of 128 MiB. A chunk size that divides
+		// the pool, or each instance of it, avoids that.
 		"--innodb-buffer-pool-chunk-size="+strconv.FormatInt(max(gcd(part, 128<<20), 1<<20), 10),
 		// The X protocol would listen on a separate port and socket.
 		"--loose-mysqlx=OFF",

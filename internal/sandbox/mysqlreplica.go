@@ -8,8 +8,8 @@ import (
 // logged changes nothing, but is replicated: it gives a new source a position.
 const logged = "CREATE DATABASE IF NOT EXISTS " + Database
 
-// binlogArgs are the replication arguments of a server of the MySQL family. gtid are the arguments
-// by which it identifies transactions, semiSync the arguments of each role.
+// binlogArgs returns the replication arguments of a server of the MySQL family. gtid are the
+// arguments that turn on GTIDs, and semiSync each role's arguments for semi-synchronous commits.
 func binlogArgs(l *launch, gtid []string, semiSync map[string][]string) []string {
 	id := "--server-id=" + strconv.Itoa(l.part.number+1)
 	var args []string
@@ -28,14 +28,14 @@ func binlogArgs(l *launch, gtid []string, semiSync map[string][]string) []string
 	return args
 }
 
-// followMariaDB returns the statements by which a replica repeats what its source has committed
-// since the replica's last change. The source's port may differ from that of an earlier start.
+// followMariaDB returns the statements that let a replica follow its source, from the last change
+// that the replica has. They name the source's port, which may have changed since an earlier start.
 func followMariaDB(l *launch) []string {
 	return []string{"CHANGE MASTER TO MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1, " + sourceAccount(l, "MASTER"), "START SLAVE"}
 }
 
-// followMySQL is followMariaDB for MySQL. The source's public key encrypts the account's password
-// on a connection without TLS.
+// followMySQL is followMariaDB for MySQL. Because the connection to the source has no TLS, the
+// replica encrypts its password by the source's public key.
 func followMySQL(l *launch) []string {
 	change, word, replica := "CHANGE MASTER TO", "MASTER", "SLAVE"
 	if compareVersions(l.bin.version, "8.0.23") >= 0 {

@@ -48,8 +48,9 @@ func ValidName(name string) error {
 }
 
 // StartNamed starts a server that keeps running after the calling process has ended, until
-// StopNamed. A stopped or crashed sandbox of that name is started again with its data, and its
-// nodes with it: see NodeNames. o.Keep must be empty, because a named sandbox is always kept.
+// StopNamed. If a stopped or crashed sandbox has this name, StartNamed starts it again with its
+// data, and its nodes with it: see NodeNames. o.Keep must be empty, because a named sandbox is
+// always kept.
 func StartNamed(ctx context.Context, name string, o Options, logf func(format string, args ...any)) (Info, error) {
 	if logf == nil {
 		logf = func(string, ...any) {}
@@ -98,8 +99,8 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 			return fail(errors.Join(err, u.undo(ctx)))
 		}
 	}
-	// From here on the server holds the lock. The goroutine that waits for the
-	// server reaps it if it ends before this process.
+	// From here on the server itself holds its sandbox's lock. If the server ends before this process,
+	// the goroutine that waits for the server reaps it.
 	if err = u.add(s); err == nil {
 		head.Info = s.Info
 		err = startNamedNodes(ctx, head, g, logf, &u)
@@ -110,8 +111,8 @@ func StartNamed(ctx context.Context, name string, o Options, logf func(format st
 	return s.Info, nil
 }
 
-// ofNode returns the options of a replica or a member that is started by its own name, and its
-// place in the topology.
+// ofNode returns the options, and the place in the topology, of a replica or member that is started
+// by its own name. The head of the topology must be running.
 func ofNode(list []Instance, in Instance) (Options, part, error) {
 	i := slices.IndexFunc(list, func(head Instance) bool { return head.Name == in.Head && head.State == Running })
 	if i < 0 {
@@ -236,8 +237,7 @@ func stopNamed(ctx context.Context, in Instance, keepData bool) error {
 	if err := st.endServers(ctx, graceOf(keepData, st.Role)); err != nil {
 		return err
 	}
-	// The lock is released shortly after the server has ended, unless another
-	// process has locked it.
+	// The lock is free shortly after the server has ended, unless another process takes it first.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), 5*time.Second, errLocked)
 	defer cancel()
 	lock, err := waitLock(ctx, in.Dir)

@@ -17,9 +17,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// postgres is PostgreSQL 14 and later, tested with 15 and 18. Its memory is shared_buffers. No
-// version up to 17 bypasses the kernel's page cache, which holds further pages. A table therefore
-// outgrows the memory gradually; with InnoDB and O_DIRECT, it does so abruptly.
+// postgres is PostgreSQL 14 and later, tested with 15 and 18. Its memory is shared_buffers.
+// Versions up to 17 can't bypass the kernel's page cache, so that pages are cached there, too. As a
+// table grows, reads from disk therefore set in gradually; with InnoDB and O_DIRECT, they set in
+// abruptly.
 func postgres() *kind {
 	reserved := map[string]string{
 		"shared_buffers":              "use memory=",
@@ -80,8 +81,8 @@ func postgres() *kind {
 		account:    postgresAccount,
 		children:   true,
 		stopSignal: syscall.SIGINT, // SIGTERM waits for the clients to disconnect
-		// Sessions notice the end of a killed postmaster only when they wait, so a statement would run
-		// on. At SIGQUIT the postmaster ends them at once, and kills them after 5 s.
+		// If the postmaster is killed, a session notices it only when it waits, so that its statement
+		// would run on. At SIGQUIT, the postmaster ends all sessions at once, and kills them after 5 s.
 		deathSignal: syscall.SIGQUIT,
 	}
 }
@@ -112,8 +113,8 @@ func besideServer(server, program string) (string, error) {
 	return "", fmt.Errorf("find %s beside %s: %w; %s", program, server, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount returns the account for the server if the caller is root, as whom the server
-// refuses to run: the account of its packages, or nobody.
+// postgresAccount returns the account that runs the server and its tools if the caller is root,
+// because PostgreSQL refuses to run as root: the account of its packages, or nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -135,9 +136,9 @@ func postgresAccount() (*account, error) {
 	return nil, errors.New("PostgreSQL refuses to run as root, and there is neither an account postgres nor nobody to run it as")
 }
 
-// installPostgres creates a cluster whose only account is User, with the empty database Database.
-// The socket requires no password, all other connections do. Like the other kinds, it sorts texts
-// by their bytes in UTF-8.
+// installPostgres creates a data directory with the empty database Database. Its only account is
+// User, who needs no password on the socket, and one on all other connections. Texts are UTF-8, and
+// are sorted by their bytes, as in the other kinds.
 func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	as, err := giveToPostgres(dir)
 	if err != nil {
@@ -158,8 +159,8 @@ func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	return err
 }
 
-// giveToPostgres makes the server's account the owner of its files, as the server requires.
-// The directories above still keep other users out.
+// giveToPostgres makes the server's account the owner of the data directory and its files, which
+// PostgreSQL requires. The directories above it belong to the caller, and keep other users out.
 func giveToPostgres(dataDir string) (*account, error) {
 	as, err := postgresAccount()
 	if err != nil || as == nil {
@@ -185,8 +186,8 @@ func preparePostgres(_ context.Context, l *launch) error {
 	if err := removeSharedMemory(l.dataDir); err != nil {
 		return err
 	}
-	// No server uses the directory, so a killed server has left these files. If another process had
-	// got that server's process id, the next server would refuse to start.
+	// No server uses the directory: if these files are there, a server that was killed has left them.
+	// If its process id now belongs to another process, the next server would refuse to start.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)
@@ -227,8 +228,8 @@ func postgresSockets(dir string) ([]string, error) {
 func argsPostgres(l *launch) []string {
 	settings := map[string]string{
 		"shared_buffers": strconv.FormatInt(l.Memory>>20, 10) + "MB",
-		// The amount of WAL that triggers a checkpoint. WAL segments are created
-		// on demand, not in advance.
+		// A checkpoint starts at this amount of WAL. The server creates WAL files when it needs them, not
+		// in advance.
 		"max_wal_size":                strconv.FormatInt(l.Redo>>20, 10) + "MB",
 		"fsync":                       map[string]string{Full: "on", Relaxed: "on", None: "off"}[l.Durability],
 		"synchronous_commit":          map[string]string{Full: "on", Relaxed: "off", None: "off"}[l.Durability],
@@ -243,7 +244,7 @@ func argsPostgres(l *launch) []string {
 		"lc_messages":                 "C",
 		"logging_collector":           "off",
 		"log_destination":             "stderr",
-		// In the data directory, so that a killed server leaves nothing in the
+		// Shared memory in files of the data directory: if the server is killed, it leaves nothing in the
 		// system's shared memory.
 		"dynamic_shared_memory_type": "mmap",
 	}

@@ -24,8 +24,8 @@ type process struct {
 	endOthers func() error
 }
 
-// startProcess starts cmd. A detached process has a session of its own. Otherwise the kernel ends
-// the process when this program ends, for whatever reason.
+// startProcess starts cmd. If detached, the process gets a session of its own, and may outlive this
+// program. Otherwise the kernel ends it when this program ends, for whatever reason.
 func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	as, err := k.account()
 	if err != nil {
@@ -36,10 +36,10 @@ func startProcess(cmd *exec.Cmd, k *kind, detached bool) (*process, error) {
 	started := make(chan error)
 	go func() {
 		if !detached {
-			// The kernel sends the parent-death signal when the thread that started the child ends, and a
-			// thread ends with a goroutine that is locked to it. So this goroutine stays locked to its
-			// thread while the child runs. Then it unlocks the thread, which must not end, because other
-			// children may have been started from it.
+			// The kernel sends the parent-death signal when the thread that started the child ends. A thread
+			// ends with the goroutine that is locked to it. So this goroutine stays locked to its thread as
+			// long as the child runs. Then it unlocks the thread, so that the thread doesn't end: it may
+			// have started other children.
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 		}
@@ -95,8 +95,8 @@ func (p *process) exit() string {
 	return "it ended by itself"
 }
 
-// endServers asks the processes that provably serve the sandbox to end, and kills them when grace
-// has expired.
+// endServers asks the sandbox's server processes to end; it kills those that haven't ended after
+// grace. It touches only processes of which isServer has proved that they are the sandbox's.
 func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	sent := map[int]syscall.Signal{}
@@ -126,8 +126,8 @@ func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// signal signals a process that is verified to be the sandbox's server, through a handle that
-// always refers to the same process.
+// signal sends a signal to a process if it is the sandbox's server. The handle is opened before
+// that is checked, and always refers to the same process.
 func (s *state) signal(pid int, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -156,8 +156,8 @@ func (s *state) matches(argv []string) bool {
 		return false
 	}
 	proofs := []string{s.kind.dataDirArg + filepath.Join(s.dir, dataName)}
-	// The same sandbox by another path: it was moved, or is reached through a
-	// symbolic link. Its name is random, so the path is sufficient proof.
+	// The sandbox may have another path than when it was created: it was moved, or is reached through
+	// a symbolic link. Then the old path also proves it, since the directory's name is random.
 	was := filepath.Base(filepath.Dir(s.DataDir))
 	if throwAway.MatchString(was) && was == filepath.Base(s.dir) {
 		proofs = append(proofs, s.kind.dataDirArg+s.DataDir)
@@ -172,8 +172,8 @@ func (s *state) isProgram(file string) bool {
 	return slices.Contains(s.kind.programs, filepath.Base(strings.TrimSuffix(file, removed)))
 }
 
-// isHome reports whether a working directory is that of a child of the sandbox's server, whose
-// command line doesn't contain the data directory.
+// isHome reports whether a process with this working directory may be a child process of the
+// sandbox's server. Such a child's command line doesn't contain the data directory.
 func (s *state) isHome(workingDir string) bool {
 	return s.kind.children && strings.TrimSuffix(workingDir, removed) == filepath.Join(s.dir, dataName)
 }

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheritLock means that a server that ends with its owner also holds the lock of its sandbox.
-// On Linux it does not: a server left in an unlocked sandbox is found by its command line.
+// inheritLock says whether a server that ends with its owner also holds its sandbox's lock. On
+// Linux it doesn't: if it survives its owner, it is found by its command line.
 const inheritLock = false
 
 // serverAttr puts the server into a separate process group, so that it does not
@@ -28,13 +28,14 @@ func serverAttr(k *kind, detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: k.deathSignal}
 }
 
-// startPassing starts a command, which does not run as root, with the capability to pass through,
-// and write to, directories owned by root: CAP_DAC_OVERRIDE, which root has in containers, too.
+// startPassing starts a command, which does not run as root, with the capability CAP_DAC_OVERRIDE:
+// so it can enter directories owned by root, and write to them. Root has this capability in
+// containers, too.
 //
-// PostgreSQL checks with access(2) whether it may execute itself. The kernel drops the
-// capability for that call unless SECBIT_NO_SETUID_FIXUP is set, which the child inherits from
-// the thread that starts it. If setting it is refused, all users must be able to pass through
-// the directories of the server's program, as with packages.
+// PostgreSQL checks with access(2) whether it may execute its own program. For this call, the
+// kernel drops the capability unless SECBIT_NO_SETUID_FIXUP is set, which a child inherits from the
+// thread that starts it. If the bit can't be set, all users must be able to enter the directories
+// of the server's program, as is usual for packages.
 func startPassing(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
 	runtime.LockOSThread()
@@ -99,8 +100,8 @@ func (s *state) isServer(pid int) (bool, error) {
 	// This excludes a shell in that directory: the program must be the server's.
 	program, err := os.Readlink(path + "/exe")
 	if errors.Is(err, fs.ErrNotExist) {
-		// The process is ending, and has no program any more. Until it has given its memory back, a new
-		// server finds the shared part of that memory in use.
+		// The process is ending, and has no program any more. It counts as the server: until the kernel
+		// has freed its memory, a new server would find the shared part of this memory in use.
 		return true, nil
 	}
 	return err == nil && s.isProgram(program), ended(err)
@@ -138,8 +139,8 @@ func removeSharedMemory(dataDir string) error {
 		return nil // killed before it had one
 	}
 	var segment unix.SysvShmDesc
-	// The id may have been reused. The key was derived from the directory, and
-	// the segment must not be in use.
+	// The id may belong to another segment by now. So the key must be the one that was derived from
+	// the directory, and no process may use the segment.
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || segment.Perm.Key != key || segment.Nattch > 0 {
 		return nil
 	}

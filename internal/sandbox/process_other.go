@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// inheritLock is true because without a parent-death signal a server may outlive its owner. It then
-// holds the lock of its sandbox, so that the sandbox is not removed.
+// inheritLock is true because this system has no parent-death signal, and a server may outlive its
+// owner. The server then holds its sandbox's lock, so that the sandbox is not removed.
 const inheritLock = true
 
 func serverAttr(_ *kind, detached bool) *syscall.SysProcAttr {
@@ -18,8 +18,8 @@ func serverAttr(_ *kind, detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// startPassing starts a command. Its account must be able to pass through the
-// directories around the sandbox.
+// startPassing starts a command. The command's account must be able to enter the directories above
+// the sandbox, since it gets no capability here.
 func startPassing(cmd *exec.Cmd) error { return cmd.Start() }
 
 // servers returns none: without /proc there is no proof which sandbox a process

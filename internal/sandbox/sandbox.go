@@ -9,11 +9,11 @@
 //	defer s.Stop(context.WithoutCancel(ctx))
 //	db, err := sql.Open("mysql", "root@unix("+s.Socket+")/rowmill")
 //
-// A server never outlives the process that started it: on Linux the kernel kills it even after a
-// kill -9 of that process. The next Start under the same Root removes the files that such a
-// process leaves. Only what provably belongs to this package is touched: sandbox-* directories of
-// the same user with a lock file that nobody holds, and processes whose command line names exactly
-// that data directory. Servers that StartNamed starts outlive the process.
+// A server that Start starts never outlives the calling process: on Linux, the kernel kills the
+// server even if the process was ended by kill -9. The next Start under the same Root removes the
+// files that are left. It touches only what provably belongs to this package: directories sandbox-*
+// of the same user with a lock file that nobody holds, and processes whose command line names
+// exactly this data directory. A server that StartNamed starts outlives the process.
 //
 // Start refuses settings that would make a server use resources outside its sandbox, memory sizes
 // that the server would silently round, and a Keep directory that contains other files. Each make
@@ -30,17 +30,17 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled marks errors that report that a server, or a part of it, is not installed on this
-// machine. It does not apply to a server that is installed and broken.
+// ErrNotInstalled marks errors which say that a server, or a part of it, is not installed on this
+// machine. Errors about a server that is installed but broken don't have it.
 var ErrNotInstalled = errors.New("not installed")
 
 // Defaults of Options.
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own 96 MiB within seconds. The server would
-	// then flush pages because the log is full, and benchmarks should measure what happens when memory
-	// is full.
+	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own default of 96 MiB within seconds; the
+	// server then flushes pages because the log is full. Benchmarks should measure what happens when
+	// memory is full instead.
 	DefaultRedo int64 = 512 << 20
 	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"
@@ -50,8 +50,8 @@ const (
 const (
 	// Full syncs at each commit: commits survive power loss.
 	Full = "full"
-	// Relaxed writes at each commit and syncs once a second: commits survive a crash of the server,
-	// but not power loss.
+	// Relaxed writes the log at each commit, and syncs it once a second: a crash of the server loses
+	// no commits, but a power failure may.
 	Relaxed = "relaxed"
 	// None writes and syncs once a second: a crash of the server may lose commits.
 	None = "none"
@@ -82,13 +82,12 @@ type Options struct {
 	// Version selects one of several installed versions: "9", "9.7" or "9.7.4".
 	// "" is the first one found: see kind.find.
 	Version string
-	// Memory is the size of the cache of table and index pages, in bytes:
-	// InnoDB's buffer pool, RocksDB's block cache (without RocksDB's write
-	// buffers of 64 MiB each), or PostgreSQL's shared_buffers (in addition, the
-	// kernel caches its files without a limit). 0 is DefaultMemory.
+	// Memory is the size of the cache of table and index pages, in bytes; 0 is DefaultMemory. It is
+	// InnoDB's buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers. RocksDB also has
+	// write buffers of 64 MiB each, and the kernel caches PostgreSQL's files without a limit.
 	Memory int64
-	// Redo is the size of InnoDB's redo log, in bytes, which the server
-	// allocates on disk, or PostgreSQL's max_wal_size. 0 is DefaultRedo.
+	// Redo is the size of InnoDB's redo log, in bytes, which the server allocates on disk; for
+	// PostgreSQL, it is max_wal_size. 0 is DefaultRedo.
 	Redo int64
 	// Durability is Full (the default), Relaxed or None.
 	Durability string
@@ -96,23 +95,22 @@ type Options struct {
 	Storage string
 	// Port is "" for a server without TCP, or PortAuto.
 	Port string
-	// Keep is a directory for the server's files that is not removed at the end.
-	// The Keep directory of an earlier run is opened again, with its data.
+	// Keep is a directory for the server's files, which stays when the server has ended. If an earlier
+	// run has kept its data there, the server opens these data.
 	Keep string
 	// Root is the directory of the sandboxes; "" is DefaultRoot.
 	Root string
 	// Nodes is the number of further servers with the same options, whose tables the server can
 	// present as its own: by Spider in MariaDB, by postgres_fdw in PostgreSQL.
 	Nodes int
-	// Replicas is the number of further servers that receive and repeat the server's changes,
-	// asynchronously: by GTID in MariaDB and MySQL, by streaming in PostgreSQL. Memory is divided
-	// among all servers.
+	// Replicas is the number of further servers that replicate this server's changes asynchronously:
+	// by GTID in MariaDB and MySQL, by streaming in PostgreSQL. Memory is divided among all servers.
 	Replicas int
-	// Galera is the number of servers of a Galera cluster, including this one. All of them take
-	// changes, and receive the changes of the others. Memory is divided among them.
+	// Galera is the number of servers of a Galera cluster, including this one. Each accepts changes,
+	// and receives the changes of all others. Memory is divided among the servers.
 	Galera int
-	// SemiSync makes a commit wait until a replica has received it. MariaDB and MySQL wait for at most
-	// 10 s, and then commit without a replica.
+	// SemiSync makes each commit wait until a replica has received it. In MariaDB and MySQL, a commit
+	// waits at most 10 s, and then succeeds without a replica.
 	SemiSync bool
 	// Set holds further server variables by name.
 	Set map[string]string
@@ -194,8 +192,8 @@ func oneOf(what, value string, allowed ...string) error {
 	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
 }
 
-// wholeMiB refuses sizes that a server would round, so that a benchmark has exactly the memory that
-// it reports.
+// wholeMiB refuses a size that the server would round, because a benchmark reports the size of
+// memory that was requested.
 func wholeMiB(what string, size, least int64) error {
 	switch {
 	case size < least:

@@ -17,8 +17,8 @@ import (
 const (
 	// startTimeout allows for crash recovery; a new server is up in about 0.1 s.
 	startTimeout = 5 * time.Minute
-	// startPoll is the interval between checks whether a starting server is up. After startNews, a
-	// line of progress reports that it isn't up yet.
+	// startPoll is the interval between checks whether a starting server accepts connections. If it
+	// doesn't after startNews, a line of progress says so.
 	startPoll = 5 * time.Millisecond
 	startNews = 5 * time.Second
 	// stopGrace is how long a server whose data are thrown away may take to shut down.
@@ -27,8 +27,9 @@ const (
 	keepGrace = 5 * time.Minute
 )
 
-// graceOf returns how long a server may take to shut down. A server of a topology is killed if its
-// data are thrown away: MySQL's source waits 10 s for a replica that has ended.
+// graceOf returns how long a server may take to shut down. A server of a topology whose data are
+// thrown away gets no time, and is killed: a source of MySQL waits 10 s for a replica that has
+// ended.
 func graceOf(keep bool, role string) time.Duration {
 	switch {
 	case keep:
@@ -87,8 +88,8 @@ func (i Info) ClientCommand() string {
 	return k.client(i.Socket)
 }
 
-// Execute executes statements as User on the server's socket, in a session of their own
-// that does not depend on the server's defaults.
+// Execute executes statements as User on the server's socket. They share a new session, whose
+// settings don't depend on the server's defaults.
 func (i Info) Execute(ctx context.Context, statements ...string) error {
 	k, err := kindOf(i.Kind)
 	if err == nil {
@@ -149,8 +150,8 @@ func (s *Server) Process() int { return s.proc.Load().cmd.Process.Pid }
 // has ended, for whatever reason. After a Restart, Done returns another channel.
 func (s *Server) Done() <-chan struct{} { return s.proc.Load().done }
 
-// Err returns the reason why the server has ended, with the end of its log. It
-// returns nil while the latest process runs, and if Stop has ended it.
+// Err returns why the server has ended, with the end of its log. It returns nil if the server's
+// latest process runs, or was ended by Stop.
 func (s *Server) Err() error {
 	select {
 	case <-s.stopping:
@@ -174,8 +175,8 @@ func (s *Server) deathBefore() error {
 // LogTail returns the end of the server's log, at most 16 KiB.
 func (i Info) LogTail() string { return readTail(filepath.Join(i.Dir, logFile)) }
 
-// Params returns the parameters needed to repeat a run: the server's effective
-// variables that affect durability and memory, and its command line under "command".
+// Params returns what one must know to repeat a run: those effective variables of the server that
+// affect durability and memory, and its command line, as "command".
 func (s *Server) Params() map[string]string { return maps.Clone(s.params) }
 
 // Kill kills the server at once, as in a crash, and waits until it has ended.
@@ -192,9 +193,9 @@ func (s *Server) Halt(ctx context.Context) {
 
 var errStopped = errors.New("it was stopped")
 
-// Restart starts a server that was killed, or has ended by itself, with the same options on the
-// same data directory, socket and port, so that its targets stay valid. It returns once the server
-// has recovered and accepts connections. If ctx ends before that, or Stop is called, no process
+// Restart starts a server again that was killed or has ended. It has the same options, data
+// directory, socket and port, so that its targets stay valid. Restart returns once the server has
+// recovered and accepts connections. If ctx ends before that, or Stop is called, no process
 // remains, and Restart can be called again. Restart refuses a running server.
 func (s *Server) Restart(ctx context.Context) error {
 	s.life.Lock()
@@ -245,15 +246,16 @@ func (s *Server) restart(ctx context.Context) error {
 	}
 }
 
-// PostgreSQL refuses to start while a process of the former server still has its shared memory,
-// which the kernel frees some time after that process was killed.
+// memoryInUse is in the log if PostgreSQL refuses to start because a process of the former server
+// still has its shared memory. The kernel frees this some time after a kill: for memoryWait, the
+// start is tried again.
 const (
 	memoryInUse = "shared memory block"
 	memoryWait  = 30 * time.Second
 )
 
-// Stop shuts the server down, kills it when that takes too long or ctx is done, and removes its
-// directory unless Keep is set. Further calls return what the first call did.
+// Stop shuts the server down, and removes its directory unless Keep is set. If the server takes too
+// long, or ctx is done, Stop kills it. Further calls return the first call's result.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() {
 		s.died = s.deathBefore()

@@ -123,8 +123,8 @@ func (s *Server) takeOver(ctx context.Context) error {
 	return nil
 }
 
-// makePlace creates dir, or accepts it if it is empty or contains a sandbox, and reports
-// whether it has no data.
+// makePlace creates dir, or accepts a directory that is empty or contains a sandbox. fresh reports
+// that dir has no data of a server.
 func makePlace(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return false, err
@@ -192,7 +192,7 @@ func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 }
 
 // boot starts the process of a server whose files exist, waits until it accepts connections, and
-// records it. logMode is os.O_TRUNC to truncate the log, 0 to append to it.
+// writes it to the sandbox's state. If logMode is os.O_TRUNC, it empties the log; if 0, it appends.
 func (s *Server) boot(ctx context.Context, logMode int) error {
 	l := s.plan
 	if l.kind.prepare != nil {
@@ -304,8 +304,8 @@ func (i Info) password() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// freePorts chooses from ports below those that the kernel gives to outgoing connections, so that
-// no such connection has a server's port when the server is started again.
+// The ports that freePorts chooses from. They are below those that the kernel gives to outgoing
+// connections, so that no such connection has a server's port when the server is started again.
 const (
 	firstPort = 15000
 	ports     = 15000
@@ -355,8 +355,8 @@ func (s *Server) await(ctx context.Context, proc *process) (string, error) {
 			s.logf("still waiting for the server%s", indentTail(s.LogTail()))
 			news.Reset(2 * startNews)
 		case <-tick.C:
-			// This call has its own timeout, so that the end of a server that
-			// has accepted the connection is noticed.
+			// This call has its own timeout: the server may end after it has accepted the connection, and
+			// this loop must notice it.
 			ask, done := context.WithTimeout(ctx, startNews)
 			version, err := k.greet(ask, s.Socket)
 			if err == nil && s.Role == Member {

@@ -14,8 +14,8 @@ import (
 
 const targetPrefix = "sandbox:"
 
-// A parameter of a target has a text, a size in bytes, a number, or true or false. Only "set" has
-// none of these.
+// A parameter is one setting of a target. It points to its value: a text, a size in bytes, a
+// number, or true or false. The parameter "set" points to none.
 type parameter struct {
 	key    string
 	text   *string

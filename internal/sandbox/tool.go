@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// An account is the user of a server that refuses to run as root. It owns the data directory; root
-// owns the directories around it, so that no other user can access the socket.
+// An account is the user that runs a server which refuses to run as root. It owns the data
+// directory; root owns the directories above, so that no other user can access the socket.
 type account struct{ uid, gid uint32 }
 
 // start starts a command, whose SysProcAttr must be set, as the account; nil is the caller.
@@ -23,8 +23,8 @@ func (a *account) start(cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: a.uid, Gid: a.gid}
-	// The account may not be able to enter the caller's working directory before
-	// the program has started and has its capability.
+	// The account may not be allowed to enter the caller's working directory: it gets the capability
+	// for that only when the program has started.
 	cmd.Dir = "/"
 	return startPassing(cmd)
 }
@@ -86,7 +86,8 @@ func readTail(path string) string {
 }
 
 // indentTail returns the most telling lines of a log, indented, to be appended to an error: the
-// lines from the first error on, or the last lines, without notes if there is anything else.
+// lines from the first error on, or else the last lines. Lines marked [Note] are left out if there
+// are others.
 func indentTail(log string) string {
 	var all, significant []string
 	first := -1 // of the errors among the significant lines

@@ -17,8 +17,8 @@ const (
 	Member = "member"
 )
 
-// A group has the servers of a topology so far, by number, running or not. Number 0 is the head;
-// its nodes are numbered from 1.
+// A group has the servers of a topology that exist already, running or not, by number. The first
+// server, the head, has number 0; its nodes are numbered from 1.
 type group map[int]Info
 
 // A part is the place of a server in a topology. The zero value is a server without replication.
@@ -51,18 +51,18 @@ func (o Options) part(number int, g group) part {
 type replication struct {
 	// tcp means that a replica reaches its source on a port only.
 	tcp bool
-	// follow returns the statements by which a replica follows its source. It is nil if the server's
-	// arguments do that.
+	// follow returns the statements that let a replica follow its source. It is nil if the server's
+	// arguments suffice for that.
 	follow func(l *launch) []string
 	// copy fills the empty directory dir with the data of the source. If it is nil, a replica begins
-	// with a new data directory and repeats all changes.
+	// with a new data directory, and repeats all changes of the source.
 	copy func(ctx context.Context, l *launch, dir string) error
-	// position are the statements that return what a source has committed, its position. reached is
-	// the query that returns 1 once a replica has the position %s. It may wait for a second.
+	// position are the statements that return how far a source has committed (its position). reached
+	// is a query that returns 1 if a replica has got to the position %s. It may wait for a second.
 	position []string
 	reached  string
-	// joined returns an error until a member of a cluster has the data of the others. It is nil if the
-	// kind has no clusters.
+	// joined returns an error until a member of a cluster has the data of the other members. It is nil
+	// if this kind of server has no clusters.
 	joined func(ctx context.Context, socket string) error
 }
 
@@ -128,15 +128,15 @@ func (o Options) topologies(k *kind) (given []string) {
 // sharers is the number of servers that share Options.Memory.
 func (o Options) sharers() int64 { return int64(1 + o.nodes() - o.Nodes) }
 
-// OwnMemory is the memory of each server, in bytes. Replicas, and members of a cluster, share the
-// sandbox's memory, in whole MiB.
+// OwnMemory is the memory of each server of the sandbox, in bytes: the sandbox's memory, divided
+// among a source and its replicas or the members of a cluster, in whole MiB.
 func (o Options) OwnMemory() int64 { return o.Memory / o.sharers() >> 20 << 20 }
 
 // catchUpPoll is the interval between questions whether a replica has reached a position.
 const catchUpPoll = 10 * time.Millisecond
 
-// follow waits until a replica has all that its source has committed so far. It ends with an error
-// when the replica ends, which gone reports.
+// follow waits until a replica has all that its source, head, has committed so far. It returns an
+// error if the replica ends meanwhile, which closes gone.
 func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error {
 	k, err := kindOf(i.Kind)
 	if err != nil {
@@ -191,6 +191,6 @@ func (i Info) Name(number int) string {
 	return fmt.Sprintf("node %d", number)
 }
 
-// followTimeout is how long a started replica may take to receive what its source has: nothing, or
-// what was written while a kept replica was stopped.
+// followTimeout is how long a replica that was just started may take to receive the changes of its
+// source: none, or those that a kept replica missed while it was stopped.
 const followTimeout = startTimeout

@@ -90,8 +90,8 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	unwatch := context.AfterFunc(ctx, func() {
 		defer close(ended)
 		if errors.Is(context.Cause(ctx), errGone) {
-			// A statement may be running on the client's own connection. Without the privilege to kill
-			// it, it runs to its end.
+			// A statement of the front may be running on the client's own connection to the server. If the
+			// account may not kill it, it runs to its end.
 			_ = f.o.Reader.Kill(context.WithoutCancel(ctx), int64(c.id))
 		}
 	})
@@ -146,16 +146,16 @@ func (a *attempt) split(ctx context.Context, shape uint64) (handled bool, err er
 	if !known && errors.Is(err, engine.ErrConnectionLost) {
 		return false, nil
 	}
-	// Statements of this shape are passed on unexamined for 200 times as long as this examination
-	// took. So even if they come one after the other, examining them costs at most half a percent of
-	// the time.
+	// This shape of statement is now passed on without examination, for 200 times as long as this
+	// examination took. So examinations take at most half a percent of the time, even if such
+	// statements come without a break.
 	pause := min(max(200*time.Since(begin), time.Second), 30*time.Second)
 	f.shapes.rest(shape, f.clock.Load()+uint64(pause.Milliseconds()), &why.detail)
 	return false, nil
 }
 
-// inPieces plans the query, proves that this client may read the answer, runs it, and passes the
-// answer on. Its error is a *notSplit for a query that is better passed on.
+// inPieces plans the query, proves that this client may read the answer, runs the pieces, and
+// passes the answer on. If the query should rather be passed on whole, the error is a *notSplit.
 func (a *attempt) inPieces(ctx context.Context) error {
 	c, f := a.c, a.c.front
 	st, err := c.settings()
@@ -243,7 +243,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	}
 	defer give()
 	// The query over one small partition, on the client's own connection, gives the definitions of the
-	// columns. The server may describe other definitions for a query that it doesn't run.
+	// columns. For a query that isn't run, the server may describe other definitions.
 	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
@@ -283,8 +283,8 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that changes the text of the query: it puts a small partition in
-// the place of the table that is cut.
+// substitution returns a function that changes a text of the query: it replaces the table that the
+// pieces divide by one small partition of this table.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)

@@ -44,8 +44,8 @@ const (
 	flagUnsigned = 32
 )
 
-// encodable reports whether values can be converted from the server's text to the binary form.
-// Texts of FLOAT and DOUBLE may have lost digits; for TIME there is no code.
+// encodable reports whether values of a type can be converted from the server's texts to the binary
+// form. A text of a FLOAT or DOUBLE may have lost digits; for TIME, this isn't implemented.
 func encodable(t columnType) bool {
 	return t.kind != typeFloat && t.kind != typeDouble && t.kind != typeTime
 }
@@ -133,8 +133,8 @@ func appendDatetime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// parameters returns the values of a COM_STMT_EXECUTE as literals. values is the part of the
-// command behind the statement's number, with the parameters' types.
+// parameters returns the values of a COM_STMT_EXECUTE as literals. It also returns the part of the
+// command after the statement's number, with the types of the parameters added, as values.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &notSplit{whyForm, "the client asks for a cursor"}
@@ -170,8 +170,8 @@ func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []st
 	return literals, values, nil
 }
 
-// literalOf reads the value of a parameter, and returns a literal of the same type and the rest of
-// p.
+// literalOf reads one parameter's value at the beginning of p. It returns a literal of the same
+// type, and the rest of p.
 func literalOf(p []byte, kind byte, unsigned, noBackslash bool) (literal string, rest []byte, err error) {
 	unknown := &notSplit{whyForm, fmt.Sprintf("a parameter of type %d has no literal", kind)}
 	size := map[byte]int{typeTiny: 1, typeShort: 2, typeYear: 2, typeLong: 4, typeInt24: 4, typeLonglong: 8, typeFloat: 4, typeDouble: 8}[kind]

@@ -508,8 +508,8 @@ func (p *plotArea) clear(place Box) bool {
 	return true
 }
 
-// niceTicks puts at most `most` ticks at multiples of 1, 2 or 5 times a power of ten, labelled
-// 250k, 1M.
+// niceTicks puts at most `most` ticks at multiples of 1, 2 or 5 times a power of ten. Their labels
+// are short, e.g. 250k or 1M.
 func niceTicks(lo, hi float64, most int) []Tick {
 	if hi <= lo {
 		return nil
@@ -528,8 +528,8 @@ func niceTicks(lo, hi float64, most int) []Tick {
 	return out
 }
 
-// decadeTicks puts ticks at 1, 2 and 5 times each power of ten, or only at the powers if there are
-// many powers, or room for few ticks.
+// decadeTicks puts ticks at 1, 2 and 5 times each power of ten. If the range is wide, or there is
+// room for few ticks only, it puts them only at the powers of ten.
 func decadeTicks(lo, hi float64, most int) []Tick {
 	var out []Tick
 	parts := []float64{1, 2, 5}
@@ -546,17 +546,17 @@ func decadeTicks(lo, hi float64, most int) []Tick {
 	return out
 }
 
-// A line is rough if it has enough points, a wide range as a multiple of its mean, and crosses its
-// mean often enough.
+// A line is rough if it has at least fewestSmoothed points, a range of at least roughness times its
+// mean, and crosses its mean at least fewestPasses times.
 const (
 	fewestSmoothed = 48
 	roughness      = 0.1
 	fewestPasses   = 6
 )
 
-// Smoothed returns the moving mean, over about one wave, of a line that goes up and down
-// repeatedly, e.g. the rate of a table whose indexes grow with each period; nil for other lines: a
-// mean would blur their turns.
+// Smoothed returns the moving mean of a line that goes up and down repeatedly, e.g. the rate of a
+// table whose indexes grow with each period. The mean is over about one wave. For other lines,
+// Smoothed returns nil: a mean would blur their turns.
 func Smoothed(y []float64) []float64 {
 	mean, low, high := 0.0, math.Inf(1), math.Inf(-1)
 	for _, v := range y {

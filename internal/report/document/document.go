@@ -127,8 +127,8 @@ func (t *Table) AddKnown(cells ...string) {
 	t.Add(cells...)
 }
 
-// Columns are the facts of several runs. Text shows only the runs in Shown, one run after the
-// other, and then the facts that all runs share. Other formats show all runs side by side.
+// Columns has the facts of several runs, one column for each run. In Text, only the runs in Shown
+// are shown, one after the other; then come the facts that all runs share.
 type Columns struct {
 	Labels []string
 	Titles []string
@@ -321,8 +321,8 @@ func IfKnown[N any](n *N, format func(N) string) string {
 	return format(*n)
 }
 
-// Distinct names n things. It uses the first of several kinds of names that gives each thing a
-// distinct name, which isn't empty; otherwise the last kind, with a number.
+// Distinct names n things. It tries the kinds of names in order, until one gives each thing another
+// name that isn't empty. Otherwise it takes the last kind, with a number after each name.
 func Distinct(n int, kinds ...func(i int) string) []string {
 	out := make([]string, n)
 	for _, name := range kinds {

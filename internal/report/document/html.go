@@ -117,8 +117,8 @@ func (d *Document) HTML(w io.Writer) error {
 	return nil
 }
 
-// hashSource returns the source expression of an inline script or style for a
-// content security policy.
+// hashSource returns the hash of an inline script or style, in the form in which a content security
+// policy permits it.
 func hashSource(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

@@ -96,8 +96,8 @@ func emphasis(strong bool, text string) string {
 	return text
 }
 
-// markdownEscaper escapes the characters that begin inline markup; apart from these,
-// a table needs only its bars escaped.
+// markdownEscaper escapes the characters that begin inline markup, and the bars, which separate the
+// cells of a table.
 var markdownEscaper = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;", ">", "&gt;", "&", "&amp;", "[", `\[`, "]", `\]`)
 

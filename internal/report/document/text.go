@@ -17,8 +17,8 @@ const textWidth = 118
 // leastWrapped is the least width to which a table's last column is wrapped.
 const leastWrapped = 30
 
-// Text writes the document for a terminal: the results, what to know before believing
-// them, and then the figures.
+// Text writes the document for a terminal: first the results, then the warnings about them, then
+// the figures.
 func (d *Document) Text(w io.Writer) error {
 	t := TextWriter{Width: textWidth}
 	if !d.Untitled {

@@ -12,8 +12,8 @@ import (
 var clockSteps = []float64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800}
 
 // ClockTicks returns up to a dozen ticks at round times, for an axis in seconds. If elapsed is set,
-// they show the time since the axis's start, else the time of day, with the day if the axis spans
-// several days.
+// the ticks show the time since the axis's start, else the time of day; with the day, if the axis
+// spans several days.
 func ClockTicks(from, to float64, elapsed bool) (out []Tick) {
 	const day = 86400
 	step := clockSteps[len(clockSteps)-1]

@@ -29,16 +29,16 @@ type Progress struct {
 	pace result.Pace
 }
 
-// Header returns the header of the columns. If a rate is requested, times are response times, which
-// count from when an operation was due; else they are service times.
+// Header returns the header of the columns. If a rate was requested, the latencies count from when
+// an operation was due ("response"), else from when it was sent ("service").
 func (l *Progress) Header() string {
 	times := document.Either(l.Run.Rate > 0, "response", "service")
 	return fmt.Sprintf(lineColumns, "elapsed", "rows", "done", "rows/s", "p99 "+times, "max "+times, "left")
 }
 
 // Line returns the line of the next interval: elapsed time, rows and their share of the requested
-// rows, rate, p99 and longest time, the time left, and backlog, errors and retries if there are
-// any.
+// rows, rate, p99 and longest latency, and the time left; then backlog, errors and retries if there
+// are any.
 func (l *Progress) Line(iv result.Interval) string {
 	l.pace.Add(l.Run, &iv)
 	pace := document.Either(l.Run.Brief(&iv), figures.None, figures.Number(iv.Rate()))
@@ -86,10 +86,10 @@ var ibenchColumns = []string{
 // IbenchHeader returns the header line of these columns.
 func IbenchHeader() string { return strings.Join(ibenchColumns, "\t") }
 
-// Ibench formats the insert benchmark's interval lines of one run, for all clients together.
-// Columns i_ are for the interval, t_ for the run so far: the seconds; inserted rows, deleted rows
-// and queries, each per second; then their totals. Columns max_ are the longest times of operations
-// in the interval, in microseconds: from when they were due, if a rate was requested.
+// Ibench formats the insert benchmark's line for each interval of a run, over all clients. Columns
+// i_ are of the interval, t_ of the run so far: seconds, then rows inserted, rows deleted and
+// queries per second. Columns max_ are the interval's longest latencies, in microseconds; if a rate
+// was requested, they count from when an operation was due. The run's totals follow.
 type Ibench struct {
 	deleted, queries, retries, retriedDeletes, retriedQueries int64
 }

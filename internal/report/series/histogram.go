@@ -10,9 +10,9 @@ import (
 const perDecade = 10
 
 // Histogram returns the outline of a histogram of an operation's latencies over all intervals of
-// some runs: latencies in microseconds, and the share of operations in the bar that begins or ends
-// there. Latencies count from when an operation was due, if a rate was asked for. Both lists are
-// empty if there are no operations, or if one of the recorded histograms is damaged.
+// some runs: for each edge of a bar, the latency in microseconds, and the share of operations in
+// the bar. If a rate was requested, latencies count from when an operation was due. Both lists are
+// empty if there are no operations, or if a recorded histogram is damaged.
 func Histogram(recs []*result.Record, op string) (latencies, shares []float64) {
 	var m result.Merger
 	for _, r := range recs {

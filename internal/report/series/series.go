@@ -1,6 +1,6 @@
-// Package series turns the intervals of a run into points for charts: at most maxPoints for each
-// figure, each with the extremes of the intervals that it stands for. A page's script draws its
-// Page.
+// Package series turns the intervals of a run into points for charts. Each figure has at most
+// maxPoints points, and a point has the extremes of the intervals that it represents. A page's
+// script draws a Page of them.
 //
 //	page := series.Page{Runs: []series.Run{series.NewRun(series.Source{Record: rec, Summary: &sum, Curve: rec.Curve()})}}
 package series
@@ -51,13 +51,13 @@ type Run struct {
 	Knee     *Mark                        `json:"knee"`
 	// Asked is the requested rate in rows/s; 0 means a closed loop.
 	Asked float64 `json:"asked,omitempty"`
-	// Limit is the limit of the p99, in microseconds. Shift converts elapsed seconds to seconds since
-	// midnight of the first run's first day.
+	// Limit is the highest p99 allowed, in microseconds. Shift, added to elapsed seconds, gives
+	// seconds since the midnight before the first run.
 	Limit float64 `json:"limit,omitempty"`
 	Shift float64 `json:"shift,omitempty"`
 }
 
-// A Figure is a figure over the points: its mean and, if they represent several
+// A Figure has a figure at each of the points: its mean and, if the points represent several
 // intervals, its extremes.
 type Figure struct {
 	Mean Values `json:"mean"`
@@ -126,8 +126,8 @@ var limits = map[string]string{
 	"checkpoint_age_bytes": "checkpoint_max_bytes",
 }
 
-// perRow are the counters also shown per inserted row, which stays constant if only the insert
-// rate changes.
+// perRow are the counters that are also shown divided by the inserted rows. If only the insert rate
+// changes, these quotients stay constant.
 var perRow = []struct{ of, name, unit, help string }{
 	{"page_reads", "page_reads_per_row", "pages/row", "pages that the database's cache lacked, for each inserted row"},
 	{"page_writes", "page_writes_per_row", "pages/row", "pages written for each inserted row"},
@@ -136,8 +136,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// rank returns the place of a counter in the list telling, or the place after its end. The name may
-// begin with a server: "NODE/page_reads".
+// rank returns the place of a counter in telling; a counter that isn't in the list comes after all
+// others. The name may begin with a server: "NODE/page_reads".
 func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
@@ -291,17 +291,17 @@ func LongestStalls(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// The rate over rows has at most fineWindows points, or longWindows if each of these windows still
-// contains longEnough intervals.
+// The rate over rows has at most fineWindows points. If the run has at least longEnough intervals
+// for each of longWindows points, it has at most longWindows.
 const (
 	fineWindows = 200
 	longWindows = 600
 	longEnough  = 20
 )
 
-// rates returns the rate over equal parts of the rows, and over intervals. For a run of few
-// intervals, both axes show the rate over parts of the rows: the run's marks give more detail than
-// its intervals.
+// rates returns the rate over equal parts of the rows, and the rate over intervals. For a run of
+// few intervals, the second has the same parts of the rows as the first, because the run's marks of
+// time give more detail than its intervals.
 func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
 	most := fineWindows
@@ -328,8 +328,8 @@ func (v *Source) rates(bs []Bucket) Rates {
 	return d
 }
 
-// rateSpreads returns the rate over n equal parts of the rows, with the extremes of the
-// intervals in each.
+// rateSpreads returns the rate of each of n equal parts of the rows, with the extreme rates of the
+// intervals that begin in the part.
 func (v *Source) rateSpreads(n int) []spread {
 	out := make([]spread, n)
 	for i, rate := range v.Curve.Windows(n) {
@@ -406,8 +406,8 @@ func millionths(f float64) float64 {
 	return f
 }
 
-// add appends a position. Charts need increasing positions, but an interval without rows ends where
-// it began: add then moves its end a little.
+// add appends a position to an axis. Charts need increasing positions. An interval without rows
+// ends at the row where it began; add then moves its end a little.
 func (a Axis) add(f float64) Axis {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		f = 0
@@ -434,8 +434,8 @@ func buckets(ivs []result.Interval) (out []Bucket, size int) {
 	return out, size
 }
 
-// Parts divides the intervals of a run with this number of rows into n equal parts of the rows. An
-// interval that extends into the next part belongs to the part in which it began.
+// Parts divides the intervals of a run with this number of rows into n parts of equal rows. An
+// interval that extends into the next part belongs to the part where it begins.
 func Parts(ivs []result.Interval, rows float64, n int) []Bucket {
 	out := make([]Bucket, n)
 	at := 0
@@ -475,8 +475,8 @@ func (b Bucket) rates() spread {
 	return s
 }
 
-// A spread is the mean of a figure over a bucket, weighted by time, and its extremes; all are
-// NaN if no interval has the figure.
+// A spread has the mean of a figure over the intervals of a bucket, weighted by their duration, and
+// the extremes. All are NaN if no interval has the figure.
 type spread struct{ mean, lo, hi float64 }
 
 func newSpread() spread { return spread{math.NaN(), math.NaN(), math.NaN()} }
@@ -512,9 +512,9 @@ func (b Bucket) counter(name string) spread {
 	return out
 }
 
-// Latency returns the distribution of an operation over the bucket; ok is false if nothing was
-// measured. Percentiles are computed from the merged histograms. If a histogram can't be decoded,
-// they are the highest percentiles of the intervals, which never makes a server look better.
+// Latency returns the latencies of an operation over a bucket; ok is false if none were measured.
+// It takes percentiles from the merged histograms of the intervals. If a histogram is damaged, it
+// takes the highest percentile of any interval instead, which never makes a server look better.
 func (b Bucket) Latency(m *result.Merger, op string, of func(*result.Interval) map[string]result.Histogram) (out result.Latency, ok bool) {
 	m.Reset()
 	damaged := false
