@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// effects returns why EXPLAIN of a query may have effects: EXPLAIN evaluates constant expressions,
-// and a function in one of them that rowmill doesn't know may do anything. Such a query is passed
-// on unexplained.
+// effects returns why EXPLAIN of a query may have effects; "" if it has none. EXPLAIN evaluates
+// constant expressions, and a function in them that rowmill doesn't know may do anything. A query
+// with such a function is passed on without EXPLAIN.
 func effects(q *parse.Query, reader engine.Reader) (why string) {
 	q.Walk(nil, func(e *parse.Expr) bool {
 		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {
@@ -26,9 +26,9 @@ func effects(q *parse.Query, reader engine.Reader) (why string) {
 	return why
 }
 
-// baseTables refuses views, whose rows may depend on the user, and temporary tables: pieces run in
-// another session, with another account, and may see other rows. params reports a statement with
-// parameters.
+// baseTables refuses views and temporary tables. Pieces run in another session, with another
+// account: a view may show them other rows, and they don't see the client's temporary tables.
+// params says that the statement has parameters.
 func (s *server) baseTables(q *parse.Query, params bool) error {
 	tables, ctes := tablesOf(q)
 	checked := map[string]bool{}
@@ -43,8 +43,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 		checked[name] = true
 		r, err := s.ask("SHOW CREATE TABLE " + name)
 		if err != nil {
-			// In its own definition, and outside of its query, the name of a CTE means a table, which may
-			// not exist.
+			// In its own definition, and outside of its query, the name of a CTE is the name of a table,
+			// which may not exist.
 			refused, ok := errors.AsType[*mysqlwire.ServerError](err)
 			if ok && t.Database == "" && ctes[strings.ToLower(t.Table)] && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
 				continue
@@ -61,8 +61,9 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 	return nil
 }
 
-// explain asks the server for the plan of a query, with the client's account. It returns what the
-// columns' definitions depend on: the order of tables, and the use of temporary tables.
+// explain asks the server for the plan of a query, with the client's account. It returns that part
+// of the plan on which the definitions of the result's columns depend: the order of tables, and
+// whether temporary tables are used.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
 	if !s.mariadb { // MySQL's explain_format may be another
@@ -95,8 +96,8 @@ func (s *server) explain(text string) (string, error) {
 	return out.String(), nil
 }
 
-// tablesOf returns the tables of a query, and in lower case the names of its CTEs. Tables may
-// include uses of CTEs.
+// tablesOf returns the tables in the FROM clauses of a query, and the names of its CTEs in lower
+// case. A table may be a CTE.
 func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 	ctes = map[string]bool{}
 	q.Walk(func(q *parse.Query) bool {
@@ -119,6 +120,6 @@ func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// shortTimes matches a column of TIME or YEAR in the definition of a table. ANSI_QUOTES and
-// sql_quote_show_create change the quotes.
+// shortTimes matches a TIME or YEAR column in the text of SHOW CREATE TABLE. The names may be in
+// other quotes, by ANSI_QUOTES and sql_quote_show_create.
 var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")

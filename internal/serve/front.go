@@ -52,7 +52,7 @@ type Options struct {
 	// Parallel limits the sessions that run the pieces of one query: see query.Options. MaxPieces
 	// limits the sessions of all queries together; 0 is four times Parallel.
 	Parallel, MaxPieces int
-	// Memory limits the memory for merging of all queries together, in bytes; 0 is
+	// Memory limits the memory, in bytes, that all queries together use for merging; 0 is
 	// query.DefaultMemory.
 	Memory int64
 	// Rollups tells what the roll-ups of tables have; nil reads none.
@@ -137,9 +137,9 @@ func (o *Options) runner() *query.Runner {
 	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
-// Serve serves clients of a listener until ctx ends, and closes it. After ctx has ended, a session
-// that waits for a command is closed at once. A session with a statement or a transaction in
-// progress is closed when that ends, or after drainTime.
+// Serve serves the clients of a listener until ctx ends, and then closes the listener. It closes at
+// once each session that waits for a command. A session with a statement or a transaction in
+// progress is closed when that has ended, or after drainTime.
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -184,8 +184,8 @@ func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 }
 
 // loopCount is the number of loops: one for each core, or half as many if the server is on this
-// machine, because the server and its clients need cores, too. Fewer loops find more events at once
-// and sleep less often, and one loop can pass on what several cores of a server answer.
+// machine, because the server and its clients need cores, too. With fewer loops, each finds more
+// events at once, and sleeps less often. One loop can pass on the answers of several server cores.
 func (f *Front) loopCount() int {
 	if r := f.o.Reader; r != nil && r.Cores() > 0 {
 		return max(1, runtime.NumCPU()/2)
@@ -206,8 +206,8 @@ func (f *Front) drain(sessions *sync.WaitGroup) {
 	defer tick.Stop()
 	for {
 		for _, c := range f.connected() {
-			// A session that is idle outside of a transaction, or in the handshake, is ended. Other sessions
-			// look at closing after their command.
+			// End each session that is idle outside of a transaction, or in its handshake. The other
+			// sessions end themselves after their command, because they check closing then.
 			switch phase := c.phase.Load() % phaseCount; {
 			case phase == phaseIdle && !c.inTransaction.Load():
 				_ = c.user.SetReadDeadline(past)

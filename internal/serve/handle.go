@@ -47,9 +47,9 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 	return false, nil
 }
 
-// passAnswered prepares the server for a command after a query in pieces. The server knows nothing
-// of that query: if the command may ask about it, such as SELECT FOUND_ROWS(), the server first
-// runs the query. p is the command's payload, or its beginning.
+// passAnswered prepares the server for the command that follows a query in pieces. The server
+// doesn't know that query. If the command may ask about it, e.g. SELECT FOUND_ROWS(), passAnswered
+// has the server run the query first. p is the command's payload, or its beginning.
 func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
@@ -71,8 +71,8 @@ func (c *client) passAnswered(p []byte) error {
 	return nil
 }
 
-// restore gives FOUND_ROWS() and ROW_COUNT() the values that they have after the client's last
-// statement: a view or a function may call them, and the front's own statements have changed them.
+// restore sets FOUND_ROWS() and ROW_COUNT() to their values after the client's last statement. The
+// front's own statements have changed them, and a view or a function may call them.
 func (c *client) restore() error {
 	found, zero := c.found, c.zero
 	c.found, c.zero = -1, false
@@ -88,8 +88,8 @@ func (c *client) restore() error {
 	return nil
 }
 
-// findsRows returns a query of at most one row after which FOUND_ROWS() is n. It has one branch for
-// each digit: for 305, a join of 3, 10 and 10 rows, and a query of 5 rows.
+// findsRows returns a query of at most one row after which FOUND_ROWS() is n. The query has a
+// branch for each digit of n: for 305, one joins 3, 10 and 10 rows, and one has 5 rows.
 func findsRows(n int64) string {
 	if n == 0 {
 		return "SELECT 1 LIMIT 0"
@@ -116,8 +116,9 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the connection of a KILL QUERY. Any other KILL ends a connection, and the
-// pieces of its query with it; MariaDB's KILL QUERY ID with the number of a query ends no pieces.
+// parseKill returns the id of the connection that a KILL QUERY names. ok is false for other forms
+// of KILL: those that end a connection also end the pieces of its query, and MariaDB's KILL QUERY
+// ID, which names a query, ends no pieces.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {
@@ -127,8 +128,9 @@ func parseKill(text string) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// kill passes a KILL QUERY on. If the server accepts the command, the client has the privileges:
-// then the front also ends the pieces of that connection's query, which the server doesn't know.
+// kill passes a KILL QUERY on. If the server accepts it, the client has the privileges for it. Then
+// the front also ends the pieces of the query on the connection id, of which the server doesn't
+// know.
 func (c *client) kill(p []byte, id uint64) error {
 	// Look for the query first: once the server has answered the KILL, the next query may run.
 	var stop *context.CancelCauseFunc

@@ -17,9 +17,9 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// The handshake is relayed: the server's random bytes go to the client, the client's answer to them
-// goes to the server, and so every method of authentication works. The front sees a password only
-// if the method sends it within TLS or over a socket, and doesn't keep it.
+// The handshake is relayed: the client gets the server's random bytes, and the server gets the
+// client's answer to them. So all methods of authentication work. The front sees a password only if
+// the method sends it as it is, within TLS or over a socket; the front doesn't keep it.
 
 // connectTimeout limits the time to reach the server. handshakeTimeout limits the whole handshake,
 // like the server's connect_timeout: it includes the time to type a one-time password.
@@ -28,12 +28,12 @@ const (
 	handshakeTimeout = 60 * time.Second
 )
 
-// maxHandshake limits packets before a client is known: the attributes of a connection may have 64
-// KiB. The buffer for them grows to twice as much.
+// maxHandshake limits the packets of a client that isn't authenticated yet. They have the
+// attributes of a connection, of at most 64 KiB. The buffer for a packet grows to twice as much.
 const maxHandshake = 72 << 10
 
-// masked are the capabilities that the front doesn't offer. It can't follow the bytes of a
-// compressed connection, and each server has another form of results without definitions.
+// masked are the capabilities that the front doesn't offer to clients: it can't follow the bytes of
+// a compressed connection, nor results without definitions, of which each server has another form.
 const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
@@ -48,8 +48,8 @@ func (f *Front) dial(ctx context.Context) (net.Conn, error) {
 	return d.DialContext(ctx, f.o.Wire.Network, f.o.Wire.Address)
 }
 
-// handshake connects the client to the server. If it fails with errRefused, the client has been
-// told why.
+// handshake connects the client to the server. If the error is errRefused, the client has been told
+// why it is refused.
 func (c *client) handshake(ctx context.Context) error {
 	upstream, err := c.front.dial(ctx)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *client) handshake(ctx context.Context) error {
 	return c.authenticate(answer, offered, shift)
 }
 
-// errRefused ends a session whose client has been told why, and errDenied is the server's own
-// refusal of an account.
+// errRefused ends a session whose client has been told why. errDenied is an errRefused for which
+// the server itself has refused the account.
 var (
 	errRefused = errors.New("refused")
 	errDenied  = fmt.Errorf("access denied: %w", errRefused)
@@ -104,8 +104,8 @@ func noDenied(err error) error {
 	return err
 }
 
-// noClient returns errRefused if err says that the client, such as a probe, has gone or was cut
-// off; else err.
+// noClient replaces err by errRefused if the client has closed the connection, as probes do, or was
+// cut off; it returns any other err.
 func noClient(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return errRefused
@@ -148,10 +148,10 @@ func (c *client) greet(p []byte) (offered uint32, err error) {
 	return offered, err
 }
 
-// secure encrypts the two connections as the client and the options ask for, and returns the
-// client's answer to the greeting, with the shift of sequence numbers: see exchange. Within TLS,
-// methods of authentication send the password in the clear. So if the client uses TLS, the front
-// uses TLS to the server, too, unless it reaches the server over a socket.
+// secure encrypts the connections to the client and to the server as the client and the options ask
+// for. It returns the client's answer to the greeting, and the shift of sequence numbers: see
+// exchange. Within TLS, methods of authentication send the password as it is. So if the client uses
+// TLS, the front also uses TLS to the server, unless it reaches the server over a socket.
 func (c *client) secure(ctx context.Context, answer []byte, offered uint32) (first []byte, shift int, err error) {
 	wants := binary.LittleEndian.Uint32(answer[mysqlwire.HeaderSize:])&mysqlwire.CapSSL != 0
 	if wants && (c.front.o.TLS == nil || len(answer) != mysqlwire.HeaderSize+32) {
@@ -228,8 +228,8 @@ func (p *prefixed) Read(to []byte) (int, error) {
 	return p.Conn.Read(to)
 }
 
-// authenticate passes the client's answer on, and then packets in both directions until the server
-// accepts or refuses the client.
+// authenticate passes on the client's answer to the greeting, and then the packets of both sides,
+// until the server accepts or refuses the client.
 func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	body := answer[mysqlwire.HeaderSize:]
 	caps := binary.LittleEndian.Uint32(body) & offered &^ masked
@@ -255,9 +255,9 @@ func (c *client) authenticate(answer []byte, offered uint32, shift int) error {
 	return errors.Join(c.user.SetDeadline(time.Time{}), c.server.SetDeadline(time.Time{}))
 }
 
-// exchange passes the packets of an authentication in both directions, up to the last packet of the
-// server. If only one of the connections had packets about TLS, the sequence numbers of the two
-// differ by shift.
+// exchange passes the packets of an authentication in both directions, up to the server's last
+// packet. If only one of the two connections had packets about TLS, its sequence numbers differ
+// from those of the other connection by shift.
 func (c *client) exchange(shift int) error {
 	done := make(chan error, 1)
 	go func() {
@@ -279,8 +279,8 @@ func (c *client) exchange(shift int) error {
 	seq := byte(0) // of the last packet to the client
 	for {
 		p, err := c.server.packet(maxHandshake)
-		// The goroutine that reads from the client must read nothing behind the authentication. So
-		// it ends before the client is told that it may go on.
+		// The goroutine that reads from the client must not read what follows the authentication. So it
+		// ends before the client is told that it may go on.
 		last := err != nil || len(p) == mysqlwire.HeaderSize || p[mysqlwire.HeaderSize] == mysqlwire.OK || p[mysqlwire.HeaderSize] == mysqlwire.Error
 		mismatch := !last && c.needsKey(p[mysqlwire.HeaderSize:])
 		if last || mismatch {
@@ -322,13 +322,13 @@ func (c *client) exchange(shift int) error {
 	}
 }
 
-// byPeer are the methods of authentication that ask the kernel who is at the other end of a socket:
-// the kernel answers that it is rowmill, whoever rowmill's client is.
+// byPeer are the methods of authentication that ask the kernel which user is at the other end of a
+// socket. For the server, this is always rowmill's user, whoever rowmill's client is.
 var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 
-// checkPeer refuses an account that the server has just accepted, if a method of byPeer may have
-// let it in: the packets don't tell which method did. seq is the number of the packet to the
-// client.
+// checkPeer refuses an account that the server has just accepted, if the account has a method of
+// byPeer: the packets don't tell whether this method let it in. seq is the number of the packet
+// that the client gets.
 func (c *client) checkPeer(seq byte) error {
 	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"
@@ -349,9 +349,9 @@ func (c *client) checkPeer(seq byte) error {
 // past is a deadline that ends a read at once.
 var past = time.Unix(1, 0)
 
-// needsKey reports that caching_sha2_password asks for the password in full, while only one of the
-// two connections is safe in the view of the client or the server. The client would encrypt the
-// password and the server expect it plain, or the reverse.
+// needsKey reports that the server, by caching_sha2_password, asks for the whole password, but only
+// one of the two connections counts as safe. Then one side encrypts the password by the server's
+// key, and the other side takes it as plain.
 func (c *client) needsKey(p []byte) bool {
 	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
 		return false

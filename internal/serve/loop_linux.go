@@ -15,11 +15,11 @@ import (
 )
 
 // Go's scheduler wakes several threads for a goroutine that waits for a socket, which costs more
-// than everything else about a small statement. So the sessions' sockets are watched here instead:
-// a few loops wait for events, and pass small statements and their answers on themselves. Anything
-// else (a statement that may be split, a connection that doesn't take what is written, a file) a
-// loop hands over to the session's goroutine. The goroutine hands the session back when it waits
-// for the next command.
+// than everything else about a small statement. So a few loops watch the sockets of sessions
+// instead. A loop waits for events, and itself passes on small statements and their answers. It
+// hands everything else over to the session's goroutine: a statement that may be split, a
+// connection that doesn't take what is written, a file. The goroutine hands the session back when
+// it waits for the next command.
 
 // A loop waits for events of some sessions' sockets.
 type loop struct {
@@ -41,9 +41,9 @@ type loops struct {
 // procs is held while GOMAXPROCS is changed.
 var procs sync.Mutex
 
-// addProcs adds n, one for each loop, to GOMAXPROCS. A loop waits in a system call, for less than a
-// statement takes. As long as another processor is idle, Go's scheduler leaves the loop its
-// processor, and doesn't check every 20 us what else it could run there.
+// addProcs adds n, the number of loops, to GOMAXPROCS. A loop waits in a system call, for less time
+// than a statement takes. While at least one other processor is idle, Go's scheduler leaves the
+// loop its processor, and doesn't check every 20 us what else it could run there.
 func addProcs(n int) {
 	procs.Lock()
 	defer procs.Unlock()
@@ -111,8 +111,8 @@ func (l *loop) run() {
 	}
 }
 
-// watched are the events of a socket that nobody waits to write to. With EPOLLOUT, a Unix socket
-// would wake the loop whenever the server reads.
+// watched are the events of a socket to which nobody waits to write. If it included EPOLLOUT, a
+// Unix socket would wake the loop each time the other end reads.
 const watched = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // A sock is a session's socket that a loop watches. It is a net.Conn for the session's goroutine.
@@ -130,8 +130,8 @@ type sock struct {
 	hangup bool
 }
 
-// adopt moves both connections of a session to a loop. If one of them is inside TLS, both stay
-// where they are.
+// adopt moves both connections of a session to a loop. If one of them uses TLS, both remain with
+// the session's goroutine.
 func (ls *loops) adopt(c *client) error {
 	if ls == nil {
 		return nil

@@ -3,10 +3,11 @@ package serve
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
 // Commands for prepared statements that are passed on. A client sends the types of parameters only
-// with the first execution. If the first was split, the front adds them to the next one.
+// with a statement's first execution. If this execution was split, the server doesn't have the
+// types, and the front adds them to the next execution that is passed on.
 
-// wantHead reads the part of a command for a prepared statement that decides about it: the
-// statement's id, and the types of its parameters.
+// wantHead reads as much of a command for a prepared statement as is needed to decide what to do
+// with it: up to the statement's id and the types of its parameters.
 func (c *client) wantHead() error {
 	u := &c.user
 	size := mysqlwire.Length(u.buf[u.r:])
@@ -23,8 +24,8 @@ func (c *client) wantHead() error {
 	return u.want(mysqlwire.HeaderSize + min(size, s.BoundAt()+1+2*s.Params))
 }
 
-// sendTyped passes a COM_STMT_EXECUTE on with the types of its parameters, which it lacks. A
-// command of a packet's full length has no room for the types, and ends the session.
+// sendTyped passes a COM_STMT_EXECUTE on, and adds the types of its parameters, which it lacks. If
+// they don't fit into one packet, the session ends.
 func (c *client) sendTyped() error {
 	p, err := c.user.packet(mysqlwire.MaxPayload - 1)
 	if err != nil {

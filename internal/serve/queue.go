@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// A queue shares the sessions for pieces among queries, in the order in which they come. A query
-// gets all its sessions at once.
+// A queue shares the sessions that run pieces among queries, first come, first served. A query gets
+// all its sessions at once.
 type queue struct {
 	sessions      *semaphore.Weighted
 	most          int
@@ -20,8 +20,8 @@ func newQueue(most int) *queue {
 	return &queue{sessions: semaphore.NewWeighted(int64(most)), most: most}
 }
 
-// take waits until n sessions are free (or all sessions, if the queue has fewer), but no longer
-// than wait. give returns them to the queue. ok is false if the wait was too long or ctx has ended.
+// take waits until n sessions are free, but no longer than wait; if the queue has fewer than n, it
+// waits for all. give returns the sessions to the queue. ok is false if wait or ctx has ended.
 func (q *queue) take(ctx context.Context, n int, wait time.Duration) (give func(), ok bool) {
 	size := int64(min(n, q.most))
 	ctx, cancel := context.WithTimeout(ctx, wait)

@@ -15,9 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A client is one session: the connection of a client, and a connection to the server for it alone.
-// One goroutine runs it. A command goes to the server, and the response comes back, before the next
-// command is read. So a statement costs two reads and two writes, and no switch between goroutines.
+// A client is one session: a client's connection, and a connection to the server for this client
+// only. One goroutine runs it: it sends a command to the server and passes the response back before
+// it reads the next command. So a statement costs two reads, two writes, and no switch between
+// goroutines.
 type client struct {
 	front   *Front
 	user    side // the client's connection
@@ -37,14 +38,14 @@ type client struct {
 	// pieces ends the pieces of the query that the session is running; nil if none are running.
 	pieces   atomic.Pointer[context.CancelCauseFunc]
 	answered *answered // the last command, if it was a query in pieces
-	// found is FOUND_ROWS() of the client's last statement, if the front's own statements have changed
-	// it since; else -1. zero reports that the statement's ROW_COUNT() is 0.
+	// found is the value of FOUND_ROWS() after the client's last statement, if statements of the front
+	// have changed it since; else -1. zero says that ROW_COUNT() was 0 after that statement.
 	found int64
 	zero  bool
 }
 
-// A turn says whether a session is served by its loop or by its goroutine at present: see step. mu
-// is held by the loop while it serves the session, and by whoever changes these fields.
+// A turn says whether the session's loop or its goroutine serves the session at present: see step.
+// The loop holds mu while it serves the session; the goroutine holds mu to change these fields.
 type turn struct {
 	mu     sync.Mutex
 	wake   chan wakeReason // the loop hands the session over
@@ -249,8 +250,8 @@ func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	return kind, shape
 }
 
-// send passes on the command at the beginning of the buffer, which may be incomplete. Commands
-// without a response that follow each other are sent together.
+// send passes on the command at the beginning of the buffer; the rest of this command may not have
+// arrived yet. Several commands in a row that get no response are sent together.
 func (c *client) send() error {
 	u := &c.user
 	end := u.r
@@ -396,8 +397,8 @@ func (c *client) pass() error {
 	return nil
 }
 
-// lost returns the error of a write to the server, after passing on the server's last words, such
-// as an error about a packet that is too large.
+// lost returns the error of a write to the server. Before that, it passes on what the server has
+// sent last, e.g. an error about a packet that is too large.
 func (c *client) lost(err error) error {
 	c.gone.Store(true)
 	return c.ended(err)
@@ -407,7 +408,7 @@ func (c *client) lost(err error) error {
 const lastWords = 100 * time.Millisecond
 
 // ended returns the error of a read or write: errGone if the other side has closed the connection.
-// If that side is the server, ended first passes on the server's last words.
+// If c.gone says that this is the server, ended first passes on what the server has sent last.
 func (c *client) ended(err error) error {
 	if c.gone.Load() {
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))

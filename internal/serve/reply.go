@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/internal/serve/session"
 )
 
-// A reply follows the bytes of a server's response to one command. It finds the end of the
-// response, and what it says about the session. It keeps no bytes.
+// A reply follows the bytes of the server's response to one command. It finds the end of the
+// response, and notes what the response says about the session. It keeps no bytes.
 type reply struct {
 	// Negotiated. eofs: an EOF ends the definitions. meta: a flag follows the number of columns.
 	eofs, meta bool
@@ -45,8 +45,8 @@ const (
 	expectFile // the client sends a file
 )
 
-// expected says how the response to each command begins. Commands that are not listed have no
-// response, or their response isn't followed: see silent and opaque.
+// expected says for each command what its response begins with. A command that isn't listed has no
+// response (see silent), or one that isn't followed (see opaque).
 var expected = [256]expectation{
 	mysqlwire.ComQuery: expectFirst, mysqlwire.ComStmtExecute: expectFirst, mysqlwire.ComBulkExecute: expectFirst,
 	mysqlwire.ComStmtPrepare: expectPrepared, mysqlwire.ComFieldList: expectFields, mysqlwire.ComStmtFetch: expectRows,
@@ -60,12 +60,12 @@ func silent(command byte) bool {
 	return command == mysqlwire.ComStmtLongData || command == mysqlwire.ComStmtClose
 }
 
-// opaque reports a command after which the connection may carry something else, such as a binary
-// log: then bytes are passed in both directions until the connection ends.
+// opaque reports whether a command turns the connection to other contents, e.g. a binary log. From
+// then on, bytes are passed in both directions until the connection ends.
 func opaque(command byte) bool { return expected[command] == expectNothing }
 
-// headBytes is the length of the part of a payload that a reply reads: of an OK packet, two
-// length-encoded integers, the status and the warnings.
+// headBytes is how many bytes at the beginning of a payload a reply reads: for an OK packet, these
+// are two length-encoded integers, the status and the warnings.
 const headBytes = 23
 
 // outcome returns what the response says about the session.
@@ -73,8 +73,8 @@ func (r *reply) outcome() session.Outcome {
 	return session.Outcome{Status: r.status, Failed: r.failed, Affected: r.affected, Several: r.several, Statement: r.statement, Params: r.params}
 }
 
-// follow prepares for the response to a command. p is the command's payload, or its beginning: of a
-// COM_STMT_EXECUTE at least up to the flags.
+// follow prepares for the response to a command. p is the command's payload, or its beginning; a
+// COM_STMT_EXECUTE must be there at least up to the flags.
 func (r *reply) follow(p []byte) {
 	r.start(expected[p[0]])
 	r.cursor = p[0] == mysqlwire.ComStmtExecute && len(p) > mysqlwire.ExecutionFlags && p[mysqlwire.ExecutionFlags]&mysqlwire.CursorReadOnly != 0
@@ -92,9 +92,9 @@ func (r *reply) start(e expectation) {
 	}
 }
 
-// feed follows the bytes, and returns how many of them may be passed on: all, except the beginning
-// of a packet of which too little has arrived. ended reports that the response is complete, or that
-// the client has to send a file.
+// feed follows the bytes p of the response, and returns how many of them may be passed on: all,
+// except the beginning of a packet of which too little has arrived to know its meaning. ended
+// reports that the response is complete, or that the client has to send a file.
 func (r *reply) feed(p []byte) (n int, ended bool) {
 	for {
 		if r.left > 0 {
@@ -185,8 +185,8 @@ func (r *reply) packet(head []byte, size int) {
 	case expectDefsEOF:
 		r.expect = expectRows
 		r.read(head)
-		// The server also sets the cursor bit for the cursors of stored programs. Their rows follow, and
-		// a further result.
+		// The server also sets the cursor bit if a stored program opens cursors. Then, unlike here, rows
+		// and another result follow.
 		if r.cursor && r.status&(mysqlwire.StatusCursor|mysqlwire.StatusMoreResults) == mysqlwire.StatusCursor {
 			r.expect = expectNothing
 		}

@@ -28,8 +28,8 @@ type columnType struct {
 	collation uint16
 }
 
-// plainText reports a column whose values have the same bytes in UTF-8: UTF-8, ASCII, bytes,
-// numbers.
+// plainText reports whether the values of a column have the same bytes in UTF-8 as in the column's
+// character set: UTF-8, ASCII, bytes, numbers.
 func (t columnType) plainText() bool {
 	switch c := t.collation; {
 	case c == 63, c == 11, c == 65, c == 33, c == 45, c == 46, c == 83:
@@ -177,8 +177,8 @@ func (a *attempt) flush() error {
 	return err
 }
 
-// end passes the rest of the answer on. Its number of warnings doesn't include the front's notes:
-// drivers raise errors if it isn't 0.
+// end passes the rest of the answer on. The front's notes are not in its number of warnings,
+// because drivers raise errors if this number isn't 0.
 func (a *attempt) end(report *query.Report) error {
 	var notes []note
 	if a.state.notes {
@@ -225,8 +225,9 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the rows are the
-// notes. After a query that was passed on, they are the server's warnings, or, without any, notes.
+// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the rows are notes.
+// After a query that was passed on, they are the server's warnings, or notes if the server has
+// none.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {

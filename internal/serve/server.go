@@ -10,8 +10,8 @@ import (
 )
 
 // A server is a client's own connection to the server. Between two commands of the client, the
-// front sends statements of its own on it, which read the session's settings and prove its
-// privileges.
+// front sends its own statements on this connection, to read the session's settings and to check
+// the client's privileges.
 type server struct {
 	side
 	reply   reply // to the last command
@@ -67,8 +67,8 @@ func (s *server) ask(text string) (*ownResult, error) {
 	return r, nil
 }
 
-// askRow runs a query of the front's own that returns one row. Its errors are those that refusal
-// returns.
+// askRow runs a query of the front's own that returns one row. If the server refuses the query, the
+// error is a reason to pass the client's query on: see refusal.
 func (s *server) askRow(text string) ([][]byte, error) {
 	r, err := s.ask(text)
 	if err == nil && len(r.rows) != 1 {
@@ -104,10 +104,10 @@ func (s *server) refusal(err error) error {
 	return err
 }
 
-// converse sends a command and passes the payloads of its response to fn, each with what the reply
-// expected. An error packet is returned as a *mysqlwire.ServerError. After an error of another
-// kind, such as a response of more than limit bytes, the connection can't be used. It sets s.last
-// to the payload of the packet that ends rows.
+// converse sends a command, and calls fn for each payload of the response, with the packet that the
+// reply expected there. An error packet is returned as a *mysqlwire.ServerError. After any other
+// error, e.g. a response of more than limit bytes, the connection can't be used any more. converse
+// sets s.last to the payload of the packet that ends the rows.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	s.last = nil
 	s.reply.follow(command[mysqlwire.HeaderSize:])

@@ -15,8 +15,8 @@ import (
 type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes
-	// unconverted reports that the server returns texts in the character sets of their columns. Pieces
-	// return UTF-8, which has the same bytes if the columns' character sets are UTF-8.
+	// unconverted says that the server returns each text in its column's character set. Pieces return
+	// UTF-8: only if the column's character set is UTF-8, too, are the bytes the same.
 	unconverted bool
 	idle        time.Duration // after so long without a statement the server ends the connection
 }
@@ -24,9 +24,9 @@ type sessionState struct {
 // resultsSetting has the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// leastPacket is the least max_allowed_packet of a session whose queries are split. The front's own
-// statements are shorter: they are made from texts of at most session.MaxText bytes. After a longer
-// packet, the server ends the connection.
+// leastPacket is the smallest max_allowed_packet of a session whose queries are split. After a
+// longer packet, the server would end the connection. The front's own statements are always shorter
+// than this, because they are made from texts of at most session.MaxText bytes.
 const leastPacket = 1 << 20
 
 // settings reads the settings of the client's connection. It refuses settings under which no query
@@ -82,8 +82,8 @@ func (c *client) settings() (*sessionState, error) {
 	if level := string(own[2]); level == "READ-UNCOMMITTED" || level == "SERIALIZABLE" {
 		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
-	// This answer says whether a transaction is open. The response to the client's last command may
-	// not say it: an error has no status.
+	// The answer to this query says whether a transaction is open. The response to the client's last
+	// command may not say it, because an error has no status.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &notSplit{whyState, "a transaction is open"}
@@ -95,7 +95,7 @@ func (c *client) settings() (*sessionState, error) {
 }
 
 // stateNames returns the names of the settings that can change an answer, in the order in which
-// they have to be set. It asks the server once.
+// they must be set. It asks the server only the first time.
 func (f *Front) stateNames() ([]string, error) {
 	f.names.Lock()
 	defer f.names.Unlock()

@@ -2,8 +2,9 @@ package serve
 
 import "sync/atomic"
 
-// shapes remember for each shape (see session.Shape) until when its statements are passed on whole,
-// unexamined. If a shape loses its place to another, its next statement is examined again.
+// shapes say for each shape of statement (see session.Shape) until when statements of this shape
+// are passed on whole, unexamined. Two shapes may share a place; the one that loses it to the other
+// is then examined again.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]

@@ -63,8 +63,8 @@ func (s *side) shrink() {
 // errPacket is the error for a packet that is too long, or not of the expected form.
 var errPacket = errors.New("a packet is too long, or not of the MySQL protocol")
 
-// packet reads a packet of at most limit bytes, and returns it with its header. It is valid until
-// the next call.
+// packet reads a packet of at most limit bytes, and returns it with its header. The slice is valid
+// until the next call.
 func (s *side) packet(limit int) ([]byte, error) {
 	if err := s.want(mysqlwire.HeaderSize); err != nil {
 		return nil, err

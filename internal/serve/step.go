@@ -38,8 +38,8 @@ func (c *client) giveBack(why wakeReason, cause error) {
 	c.turn.wake <- why
 }
 
-// step does what can be done without waiting. c.turn.mu is held, and the session is the loop's. A
-// panic ends this session only: other sessions have the same loop.
+// step does all that can be done for a session without waiting. The caller holds c.turn.mu, and the
+// loop serves the session. A panic ends only this session, not the other sessions of the loop.
 func (c *client) step() {
 	defer func() {
 		if bug := recover(); bug != nil {

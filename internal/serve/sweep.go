@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A session's goroutine waits for one of its two connections. The sweep looks at the other
-// connection, because the server may close it while the session is idle (the server is stopped, or
-// the connection killed), or the client while pieces run.
+// A session's goroutine waits for only one of its two connections. The sweep watches the other one:
+// the server may close its connection while the session is idle, because it is stopped or the
+// connection is killed; and the client may close its own while pieces run.
 
 // sweepEvery is the longest time until a closed connection is noticed. Looking at a connection
 // costs about a microsecond.

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A followed statement has a known effect on the session. After any other statement, the session is
-// relayed.
+// A followed statement is one whose effect on the session is known. After any other statement, all
+// queries of the session are passed on whole (it is relayed).
 type followed struct {
 	word  string // its first word
 	keeps bool   // it changes neither the database nor how the server reads texts
@@ -37,10 +37,10 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports a text after which the session is relayed. Such a statement sets the next
-// transaction only, as SET TRANSACTION does without a scope; or locks tables, for which pieces
-// would wait; or has the server record statements, the front's own included. If t is only the
-// beginning of a long text, complete is false, and calls in the rest are not looked for.
+// Relays reports whether a session is relayed after a text. It is after a statement that sets only
+// the next transaction, e.g. SET TRANSACTION without a scope; that locks tables, for which pieces
+// would wait; or that lets the server record all statements, including the front's. If t is only
+// the beginning of a long text, complete is false; calls in the rest are not looked for.
 func (s *Session) Relays(t []byte, complete bool) bool {
 	word, rest := firstWord(SkipBlank(t))
 	f, ok := followedStatement(word)
@@ -55,9 +55,9 @@ func (s *Session) Relays(t []byte, complete bool) bool {
 	return bytes.IndexByte(rest, '(') >= 0 && s.callsUnknown(rest, f.word == "insert" || f.word == "replace", false, complete)
 }
 
-// setRelays reports a SET of a variable about transactions, unless it is for the whole session or
-// the server; a SET that calls a function of a user; and MariaDB's SET STATEMENT, which has another
-// statement within it.
+// setRelays reports whether a session is relayed after a SET. It is if the SET sets a variable
+// about transactions, except for the whole session or the server; if it may call a function of a
+// user; and for MariaDB's SET STATEMENT, which contains another statement.
 func (s *Session) setRelays(t []byte) bool {
 	scope, _ := firstWord(bytes.TrimPrefix(SkipBlank(t), []byte("@@")))
 	scoped := equalFold(scope, "session") || equalFold(scope, "local") || equalFold(scope, "global")
@@ -65,34 +65,35 @@ func (s *Session) setRelays(t []byte) bool {
 	return equalFold(scope, "statement") || s.callsUnknown(t, false, !scoped, true)
 }
 
-// scanner reads a text by the server's rules. Text in double quotes is a string, unless a mode is
-// set that makes it a name.
+// scanner returns a scanner of a text by the server's rules. Text in double quotes is a string,
+// unless the server's SQL mode makes it a name.
 func (s *Session) scanner(text string) sqltext.Scanner {
 	scanner := sqltext.NewScanner(text, s.Server.Syntax(nil))
 	scanner.Escape(s.Outcome.Status&mysqlwire.StatusNoBackslash == 0)
 	return scanner
 }
 
-// aboutTransactions reports the name of a variable such as transaction_isolation, also in double
-// quotes. A string in single quotes is no name.
+// aboutTransactions reports whether a token is the name of a variable such as
+// transaction_isolation. The name may be in double quotes; a token in single quotes is a string.
 func aboutTransactions(token string) bool {
 	p := []byte(token)
 	return p[len(p)-1] != '\'' && (containsFold(p, "isolation") || containsFold(p, "transaction"))
 }
 
-// notCalls are words that may stand before parentheses, besides the functions that a Server knows:
-// they never call a function of a user. A user's function with the name of a built-in function must
-// be called with its database's name.
+// notCalls are words that may stand before parentheses without calling a function of a user,
+// besides the functions that a Server knows. To call a user's function that has the name of a
+// built-in one, a statement must name its database.
 var notCalls = engine.WordSet(`
 	all and any as avg between binary by case cast char coalesce concat connection_id convert count current_user database
 	decimal distinct div else exists found_rows from group_concat having if ifnull in index is join key last_insert_id like
 	limit max min mod not now on or over partition rand row row_count schema select session_user signed sleep some std sum
 	sysdate then union unsigned user using uuid values varchar version when where xor`)
 
-// callsUnknown reports that a statement may call a function of a user, or has text that only some
-// servers execute. columns says that a list of columns, which looks like a call, may come first, as
-// in INSERT INTO t (a). With transactions, it also reports the name of a variable about
-// transactions, except in a string: MariaDB's connectors set a variable to a list of these.
+// callsUnknown reports whether a statement may call a function of a user, or has text that only
+// some servers execute. columns says that a list of columns may come first, as in INSERT INTO t
+// (a), which looks like a call. If transactions is set, callsUnknown also reports names of
+// variables about transactions. It ignores these names in strings, because MariaDB's connectors set
+// a variable to a list of them.
 func (s *Session) callsUnknown(t []byte, columns, transactions, complete bool) bool {
 	text := string(t)
 	scan := s.scanner(text)

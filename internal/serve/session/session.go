@@ -1,6 +1,6 @@
-// Package session remembers the statements of a client's session with a MariaDB or MySQL server, as
-// far as they decide whether a query may be split. It does no input or output: its caller passes it
-// commands, and the outcomes of their responses.
+// Package session remembers what the statements of a client's session with a MariaDB or MySQL
+// server have changed, as far as this decides whether a query may be split. It does no input or
+// output: its caller passes it commands, and the outcomes of their responses.
 //
 // The state in which the next query runs has to be known exactly. Package session knows the effects
 // of applications' statements and of connectors' usual settings. After any other statement the
@@ -31,8 +31,8 @@ type Session struct {
 	Server Server
 	// Account is the name of the client's account.
 	Account string
-	// Attributes reports a client whose commands may have query attributes, KeepsMeta a client that
-	// keeps the definitions of columns. The prepared statements of such clients are relayed.
+	// Attributes: the client's commands may have query attributes. KeepsMeta: the client keeps the
+	// definitions of columns. Executions of prepared statements of such clients are passed on whole.
 	Attributes, KeepsMeta bool
 
 	// Relayed reports that all queries are passed on whole until the session is reset.
@@ -131,8 +131,8 @@ func (s *Session) noteText(p []byte, complete bool) {
 	}
 }
 
-// relayStatements makes all prepared statements relayed: the server has read them in another state
-// of the session.
+// relayStatements marks all prepared statements as relayed: the session's state differs from the
+// one in which the server has read them.
 func (s *Session) relayStatements() {
 	for _, st := range s.Statements {
 		st.Relayed = true
@@ -166,9 +166,9 @@ const (
 	Show
 )
 
-// Asks returns what a command asks for, and the shape of a Query. p may be the beginning of its
-// payload. For a query that can't be split in the session's present state it sets Why, and returns
-// Other.
+// Asks returns what a command asks for; for a Query, also its shape. p may be only the beginning of
+// the command's payload. If a query can't be split in the session's present state, Asks sets Why to
+// the reason, and returns Other.
 func (s *Session) Asks(p []byte) (k Kind, shape uint64) {
 	switch p[0] {
 	case mysqlwire.ComQuery:
@@ -210,8 +210,8 @@ var (
 )
 
 // Refusal returns why no query of the session may be split at present; nil if a query may be split.
-// After a statement that has changed rows, no query is split: a view may call ROW_COUNT(), which
-// the front could not restore.
+// After a statement that has changed rows, no query is split: the query may read a view that calls
+// ROW_COUNT(), and the front could not restore that value.
 func (s *Session) Refusal() *string {
 	switch {
 	case s.Relayed:
