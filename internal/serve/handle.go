@@ -116,9 +116,9 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the id of the connection that a KILL QUERY names. ok is false for other forms
-// of KILL: those that end a connection also end the pieces of its query, and MariaDB's KILL QUERY
-// ID, which names a query, ends no pieces.
+// parseKill returns the connection that a KILL QUERY names; ok is false for other commands. Any
+// other KILL ends a connection and its pieces, or is MariaDB's KILL QUERY ID of a query, which ends
+// none.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {

@@ -3,8 +3,7 @@ package serve
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
 // Commands for prepared statements that are passed on. A client sends the types of parameters only
-// with a statement's first execution. If this execution was split, the server doesn't have the
-// types, and the front adds them to the next execution that is passed on.
+// with the first execution. If that was split, the front adds the types to the next one passed on.
 
 // wantHead reads as much of a command for a prepared statement as is needed to decide what to do
 // with it: up to the statement's id and the types of its parameters.

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// makeUp fills the scratch table with generated rows in the order of time, one row each second, or
-// each day if the table is divided by a date.
+// makeUp fills the scratch table with generated rows. Their times ascend by a second from row to
+// row, or by a day if the table is divided by a date.
 func (s *Sample) makeUp(ctx context.Context, into string) (err error) {
 	const hint = "put some %d rows into the table first, or --row-bytes N"
 	s.source = "made-up rows"

@@ -17,12 +17,13 @@ type Demand struct {
 	// Plain and Rolling are the bytes that each layout stores at full retention, and Rows the rows.
 	Plain, Rolling Figure
 	Rows           float64
-	// PlainRate and RollingRate are the rates in rows a second that can be promised while all pages
-	// that inserts touch are in memory; 0 is unknown. They were measured with Cores processors.
+	// PlainRate and RollingRate are the rates, in rows a second, that can be promised for each layout
+	// while all pages that inserts touch are in memory; 0 is unknown. They were measured on Cores
+	// cores.
 	PlainRate, RollingRate Figure
 	Cores                  int
-	// Pieces are the parts of the table that inserts touch, and Resident the rows of the two newest
-	// periods. Without Pieces, PlainRate and RollingRate hold for all Rows, on a machine with at
+	// Pieces are the parts of the table that inserts touch; Resident is the number of rows of its two
+	// newest periods. Without Pieces, the two rates hold for all Rows, but only on a machine with at
 	// least LeastPages bytes of memory for pages.
 	Pieces     []Piece
 	Resident   float64
@@ -30,7 +31,7 @@ type Demand struct {
 	// Written is the number of bytes written to disk for a row; 0 is not known.
 	Written Figure
 	// Rate is the number of rows that arrive in a second; 0 is unknown. Servers is the number of
-	// servers; one of them takes the inserts.
+	// servers that have the table; one of them takes the inserts.
 	Rate    float64
 	Servers int
 }
@@ -75,8 +76,8 @@ type Offers struct {
 	All      []Offer `json:"offers"`
 	// Without are the machines and volumes that can't be chosen, each with the reason.
 	Without []string `json:"without"`
-	// SameRate is the index of the cheapest rolling offer that is as fast as the fastest plain offer,
-	// and Fastest the index of that plain offer; -1 if there is none.
+	// Fastest is the index of the fastest plain offer. SameRate is the index of the cheapest rolling
+	// offer that is at least as fast. An index is -1 if there is no such offer.
 	SameRate int `json:"same_rate"`
 	Fastest  int `json:"fastest_plain"`
 }
@@ -177,9 +178,9 @@ func times(n int) string {
 	return fmt.Sprintf("%d x ", n)
 }
 
-// promise computes the rate of an offer: the measured rate, unless fewer processors, reads from
-// disk, or the disk's bandwidth allow only a lower one. More processors than in the measurement
-// don't increase the promise.
+// promise computes the rate of an offer. It is the measured rate, or a lower one if the offer has
+// fewer cores than the measurement, reads from disk, or has too little bandwidth. More cores than
+// in the measurement don't increase it.
 func (d *Demand) promise(f *Offer, rate float64, cpus int, pages, reads, mbps float64) {
 	f.Rate, f.Limit = rate, "as measured"
 	if d.Cores > 0 && cpus < d.Cores {
@@ -226,8 +227,8 @@ func (o *Offers) compare() {
 	}
 }
 
-// Share returns the price of the offer SameRate as a share of the price of the fastest plain offer;
-// NaN if either offer is missing.
+// Share returns the price of the rolling offer SameRate divided by the price of the plain offer
+// Fastest; NaN if either is missing.
 func (o *Offers) Share() float64 {
 	if o.SameRate < 0 || o.Fastest < 0 {
 		return math.NaN()
@@ -262,8 +263,8 @@ func (o *Output) Demand(base Figure, cores, servers int) (Demand, error) {
 	return d, nil
 }
 
-// RecordedDemand returns the demand of the tables that runs of bench insert have left, at the rates
-// that can be promised for tables of that size. It returns false if no run is one of bench insert.
+// RecordedDemand returns the demand of the tables that runs of bench insert have filled, with the
+// rates that can be promised for tables of these sizes. It returns false if recs has no such run.
 func RecordedDemand(recs []result.Record, servers int) (Demand, bool) {
 	d := Demand{Servers: servers}
 	for i := range recs {

@@ -13,8 +13,8 @@ import (
 // ladder lists the periods to choose from. Each except the last two divides a day.
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
-// keepParts is the minimum number of periods within retention. Retention drops whole periods, and
-// so up to a quarter more than requested is kept.
+// keepParts is the least number of periods into which retention is divided. Only whole periods are
+// dropped: so up to a period more than requested is kept, i.e. a quarter of it.
 const keepParts = 4
 
 // FitRows returns the maximum number of rows of a period if two periods are to fit into memory.
@@ -26,8 +26,9 @@ func FitRows(memory, perRow float64) int64 {
 // ErrNoRate is returned if a period of time is requested and the insert rate is unknown.
 var ErrNoRate = errors.New("the rate of inserts is not known")
 
-// Fit returns the longest period of the ladder of which two fit into memory, and true. If none
-// fits, or there would be too many of it, Fit returns the shortest with not too many, and false.
+// Fit returns the longest period of the ladder of which two fit into memory, and true. If no period
+// fits, or those that fit make too many partitions, Fit returns the shortest period that doesn't
+// make too many, and false.
 func Fit(in Input) (g rolling.Grid, fits bool, err error) {
 	rows := FitRows(in.Memory.Value, PerRow(in.Pieces))
 	if in.Axis == rolling.Sequence {
@@ -144,12 +145,12 @@ func (o *Output) period(in Input) error {
 	return nil
 }
 
-// leastExtent is the size from which a table gets space by extents: InnoDB gives smaller tables
-// single pages.
+// leastExtent is the size from which InnoDB gives a table whole extents of space. A smaller table
+// gets single pages.
 const leastExtent = 1 << 20
 
-// manyPeriods is the number of periods that costs noticeable memory in each connection and time to
-// plan queries, on an engine whose costs are not known.
+// manyPeriods is used if the costs of an engine are not known: from this number of periods on, they
+// cost noticeable memory in each connection, and time to plan queries.
 const manyPeriods = 1000
 
 func (o *Output) partitions(in Input) {
@@ -181,8 +182,8 @@ func (o *Output) partitions(in Input) {
 	}
 }
 
-// longLock is a time in seconds: if adding a period may lock the table for longer, while inserts
-// wait, the plan says so.
+// longLock is in seconds. Adding a period locks the table, and inserts wait: if this may take
+// longer than longLock, the plan warns of it.
 const longLock = 0.2
 
 // open computes the memory of open partitions, and says when they are too many.
@@ -244,8 +245,8 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds to o.Sizes the size of a table with the given number of rows. open is the number of
-// rows that arrive within in.After: these rows, and one period more, are not sealed yet.
+// size adds to o.Sizes the size of a table with a number of rows. open is the number of rows that
+// arrive within in.After: they, and the rows of one more period, are not sealed yet.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

@@ -42,8 +42,8 @@ type Machine struct {
 	CPUs  int      `toml:"cpus"`
 	// MemoryGB is its memory.
 	MemoryGB float64 `toml:"memory_gb"`
-	// DiskGB is the size of the machine's own disks; 0 is none. DiskReads is their random page reads a
-	// second, DiskMBps the rate at which they write, in 1e6 bytes a second.
+	// DiskGB is the size of the machine's own disks; 0 is none. DiskReads is how many random pages
+	// they read in a second, and DiskMBps how many MB (1e6 bytes) they write in a second.
 	DiskGB    float64 `toml:"disk_gb"`
 	DiskReads float64 `toml:"disk_reads"`
 	DiskMBps  float64 `toml:"disk_mbps"`
@@ -52,8 +52,8 @@ type Machine struct {
 	VolumeMBps  float64 `toml:"volume_mbps"`
 }
 
-// A Volume is network storage. It gives Reads random page reads a second, or ReadsPerGB for each GB
-// if that gives more, but at most MostReads.
+// A Volume is network storage. It reads Reads random pages a second, or ReadsPerGB for each of its
+// GB if these are more, but never more than MostReads.
 type Volume struct {
 	Name       string   `toml:"name"`
 	GBMonth    *float64 `toml:"gb_month"`

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain computes the number of rows from which inserts into a plain table wait for the disk: from
-// that number on, the pieces that take inserts at random positions exceed memory.
+// plain computes from how many rows on inserts into a plain table wait for the disk: the pieces
+// that take inserts at random positions then exceed their share of the memory.
 func (o *Output) plain(in Input) {
 	touched, names := Touched(in.Pieces)
 	if touched == 0 {
@@ -25,8 +25,8 @@ func (o *Output) plain(in Input) {
 	}
 }
 
-// Touched returns the bytes per row, and the names, of the pieces that take inserts at random
-// positions.
+// Touched returns the names of the pieces that take inserts at random positions, and how many bytes
+// all of these pieces have per row.
 func Touched(pieces []Piece) (perRow float64, names []string) {
 	for _, p := range pieces {
 		if !p.Ascending {
@@ -38,7 +38,8 @@ func Touched(pieces []Piece) (perRow float64, names []string) {
 }
 
 // Reads returns how many pages an insert reads from disk on average. pieces is the number of pieces
-// that it touches at random positions, touched their size in bytes, memory the memory for pages.
+// in which inserts go to random positions, and touched their total size; memory is the memory for
+// pages.
 func Reads(pieces int, touched, memory float64) float64 {
 	return float64(pieces) * max(0, 1-CacheShare*memory/touched)
 }
@@ -83,9 +84,9 @@ func measured(s *result.Summary, in Input) RatePlan {
 		From: fmt.Sprintf("measured by %s: %s, %s on %s", in.RunsFrom, s.Name, figure.Plural(s.Rows, "row", "rows"), s.Engine)}
 }
 
-// estimated returns the estimated rate of a plain table: the sample's rate while the pages that
-// inserts touch are in memory. With more rows, each row also waits for random reads: in each piece,
-// for one read if the page is not in memory.
+// estimated returns the estimated rate of a plain table. While the pages that inserts touch are in
+// memory, it is the sample's rate. Later, a row also waits for a random read in each piece whose
+// page is not in memory.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value

@@ -165,8 +165,8 @@ func (s *Sample) Measure(ctx context.Context) (err error) {
 	return nil
 }
 
-// load fills the scratch table with the table's own rows or, if the table has too few, with
-// generated rows.
+// load fills the scratch table with rows copied from the existing table. If that has too few rows,
+// or doesn't exist yet, load fills it with generated rows instead.
 func (s *Sample) load(ctx context.Context, name string) error {
 	if s.Live == nil {
 		return s.makeUp(ctx, name)
@@ -204,8 +204,8 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	return f, nil
 }
 
-// perStatement returns the number of rows per INSERT: so few that every server accepts the
-// placeholders.
+// perStatement returns how many rows an INSERT of the sample has. They have so few placeholders
+// that every server accepts the statement.
 func (s *Sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }
@@ -287,8 +287,8 @@ func (s *Sample) copyLive(ctx context.Context, into string) error {
 	return nil
 }
 
-// gridded returns the table with a grid. With every = "auto", the grid is one day: only its axis,
-// time, matters here.
+// gridded returns the table with a valid grid. If every is "auto", the table has none yet: gridded
+// then sets one day, because its callers need only the axis, time.
 func (s *Sample) gridded() *engine.Table {
 	t := *s.Table
 	if !t.Grid.Valid() {
@@ -331,8 +331,8 @@ func (s *Sample) liveSource(ctx context.Context) (best string, err error) {
 	return best, err
 }
 
-// ArrivalRate determines the rate at which rows arrive in an existing table up to a
-// position, the present; 0 if there is no table, or it has no rows.
+// ArrivalRate returns the rate at which rows have arrived in the existing table; 0 if there is no
+// table, or it has no rows. now is the position of the present: later periods don't count.
 func (s *Sample) ArrivalRate(ctx context.Context, now int64) (Figure, error) {
 	none := Figure{From: "not known"}
 	if s.Live == nil {
@@ -400,8 +400,8 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// Pieces returns the parts of a table with the given number of rows, inserted in the order of
-// column by.
+// Pieces returns the parts of a table (its rows and its indexes) that has this number of rows. They
+// were inserted in the order of the column by.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
 	// Inserts go to the end of an index that begins with column by or with a counter.
 	ascending := func(columns []string) bool {

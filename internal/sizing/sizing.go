@@ -44,11 +44,11 @@ type Input struct {
 	// Pieces are measured, or a single piece made by Estimate; PiecesFrom names their source.
 	Pieces     []Piece
 	PiecesFrom string
-	// Compressed is the bytes per row of a sealed period that was rebuilt and
-	// compressed; 0 means unknown.
+	// Compressed is the bytes per row of a sealed period after it was rebuilt and compressed; 0 means
+	// unknown.
 	Compressed Figure
-	// Spare is the disk space of a period beyond its rows and indexes, in bytes: the unused rest of
-	// extents. SpareSealed is the same for a period that was rebuilt and compressed.
+	// Spare is how many bytes on disk a period takes beyond its rows and indexes: the unused rest of
+	// extents. SpareSealed is the same of a period after it was rebuilt and compressed.
 	Spare, SpareSealed float64
 	// Memory is the server's memory for table and index pages.
 	Memory Figure
@@ -58,8 +58,8 @@ type Input struct {
 
 	// MaxPeriods is the engine's limit; 0 means no limit.
 	MaxPeriods int
-	// Open is the memory that open partitions take, Connections the number of connections on which
-	// they are open, and OpenFrom the source of Open.
+	// Open has the costs in memory of partitions that are open, and OpenFrom their source. Connections
+	// is the number of connections on which the partitions are open.
 	Open        engine.OpenCost
 	OpenFrom    string
 	Connections int
@@ -77,8 +77,8 @@ type Input struct {
 
 // Declared holds values of the table's declaration.
 type Declared struct {
-	// Axis is the axis along which the table is partitioned. Period is the declared
-	// grid; for the zero Grid, Plan chooses one.
+	// Axis is what the table is partitioned by: time or a sequence. Period is the declared grid; if it
+	// is the zero Grid, Plan chooses one.
 	Axis   rolling.Axis
 	Period rolling.Grid
 	// Keep and Ahead are the declaration's; After and Merge are the After and Merge of its Seal.
@@ -107,7 +107,7 @@ func (in *Input) Declare(d *rolling.Declaration) {
 	}
 }
 
-// Recorded takes the rates of the last run of each layout in a record. It returns false
+// Recorded takes the rates from a record: for each layout, those of its last run. It returns false
 // if no run of bench insert has inserted rows.
 func (in *Input) Recorded(recs []result.Record, file string) bool {
 	in.RunsFrom = file
@@ -132,8 +132,8 @@ func (in *Input) Recorded(recs []result.Record, file string) bool {
 	return run != nil
 }
 
-// Estimate returns the estimated size of a row if nothing can be measured: twice the bytes of its
-// values plus 10%, for the overhead of B-trees and of row and page headers in InnoDB.
+// Estimate returns the estimated size of a row and its indexes if nothing can be measured: twice
+// the bytes of the values, plus 10% for what InnoDB adds: B-trees, row headers and page headers.
 func Estimate(rowBytes float64) []Piece {
 	return []Piece{{Name: "row and indexes, estimated", BytesPerRow: rowBytes * 2 * 1.1}}
 }
@@ -213,8 +213,8 @@ type PeriodPlan struct {
 	Fits     string `json:"fits"`
 	// FitRows is the maximum number of rows of a period of which two fit into memory.
 	FitRows int64 `json:"fit_rows"`
-	// Rows and Bytes are the size of a full period; ResidentBytes is the size of the
-	// two newest, which inserts touch.
+	// Rows and Bytes are the size of a full period. ResidentBytes is the size of the two newest
+	// periods, in which rows are inserted.
 	Rows          float64 `json:"rows"`
 	Bytes         float64 `json:"bytes"`
 	ResidentBytes float64 `json:"resident_bytes"`
@@ -236,8 +236,8 @@ type PartitionPlan struct {
 	From  string `json:"from"`
 }
 
-// OpenPlan is the memory of a server (PSS of all of its processes) whose cache for pages is full,
-// and which has all partitions of the table open on a number of connections.
+// OpenPlan is the memory that a server takes (PSS of all its processes) when its cache for pages is
+// full, and all partitions of the table are open on a number of connections.
 type OpenPlan struct {
 	Partitions  int64 `json:"partitions"`
 	Connections int   `json:"connections"`
@@ -261,8 +261,8 @@ type SizePlan struct {
 
 // PlainPlan describes the same rows in a plain table.
 type PlainPlan struct {
-	// KneeRows is the number of rows at which the pages that inserts touch outgrow memory, Seconds
-	// the time until the table has that many rows. Both are null if inserts append to all pieces.
+	// KneeRows is the number of rows from which on the pages that inserts touch don't fit into memory.
+	// Seconds is the time until the table has KneeRows. Both are null if inserts append to all pieces.
 	KneeRows *float64 `json:"knee_rows"`
 	Seconds  *float64 `json:"seconds"`
 	From     string   `json:"from"`

@@ -40,8 +40,8 @@ func (s Span) Of(text string) string { return text[s.From:s.To] }
 type Token struct {
 	Span
 	Kind TokenKind
-	// Word is the text of an Operator. For a Word that the parser knows as a keyword, it is the
-	// keyword in upper case. Otherwise it is "".
+	// Word is the text of an Operator. If the token is a Word that is a keyword for the parser, Word
+	// is the keyword in upper case. Otherwise Word is "".
 	Word string
 }
 
@@ -59,8 +59,8 @@ func (t Token) IsOne(words ...string) bool {
 type Error struct {
 	// Reason is the cause in a few words, such as "MATCH ... AGAINST".
 	Reason string
-	// Line and Column are the place of the error, counted from 1, the column in characters. At is the
-	// place in bytes, counted from 0.
+	// Line and Column are the place of the error, counted from 1; Column counts characters. At is the
+	// same place in bytes, counted from 0.
 	Line, Column, At int
 }
 
@@ -79,8 +79,8 @@ func ErrorAt(text string, at int, reason string) *Error {
 // A Scanner reads the tokens of a text one by one. It allocates nothing.
 //
 // The text is in UTF-8, or in another encoding in which each byte below 128 is an ASCII character,
-// such as Latin 1. In GBK and Shift JIS, a byte of a character may look like a quote or a
-// backslash: the caller must not split or classify statements in these encodings.
+// such as Latin 1. In GBK and Shift JIS, a byte within a character may look like a quote or a
+// backslash. So the caller must not split or classify statements in these encodings.
 type Scanner struct {
 	text string
 	syn  Syntax
@@ -264,8 +264,8 @@ func (s *Scanner) commentEnd(at int) int {
 	return -1
 }
 
-// executableComment returns an executable comment as one token. The server's version determines
-// whether the server executes or skips the text. If the comment's end depends on that, it is an
+// executableComment returns an executable comment as one token. By its version, a server executes
+// or skips the text in it. If the comment ends at another place when it is skipped, that is an
 // error.
 func (s *Scanner) executableComment() (Token, error) {
 	begin := strings.IndexByte(s.text[s.at:], '!') + 1
@@ -394,9 +394,9 @@ func (s *Scanner) Keyword() (Token, error) {
 	return t, nil
 }
 
-// prefix returns String if the word that ends before i is the prefix of a string, such as x of
-// x'00'; escapes says whether \ escapes in that string. It returns Quoted for U&, whose escapes
-// aren't read, and otherwise Word.
+// prefix checks whether the word that ends before i begins a string, as x does in x'00'. If so, it
+// returns String; escapes says whether \ escapes in this string. For U&, whose escapes the Scanner
+// doesn't read, it returns Quoted. Otherwise it returns Word.
 func (s *Scanner) prefix(i int, next byte) (kind TokenKind, escapes bool) {
 	if i != s.at+1 {
 		return Word, false
@@ -432,8 +432,8 @@ func (s *Scanner) userVar() (Token, error) {
 	return s.token(UserVar, i)
 }
 
-// operators are the operators of more than one byte, longest first, on servers whose users can't
-// define operators. A server that lacks one of them reports an error for it.
+// operators are the operators of more than one byte on servers whose users can't define operators,
+// the longest first. If a server lacks one of them, the server itself reports an error for it.
 var operators = []string{"->>", "<=>", "->", "<<", ">>", "<=", ">=", "<>", "!=", "||", "&&", ":=", "=="}
 
 func (s *Scanner) operator() (Token, error) {
@@ -459,9 +459,9 @@ func (s *Scanner) operator() (Token, error) {
 	return t, nil
 }
 
-// userOperator returns the length of an operator on servers whose users can define operators. The
-// operator has all operator characters up to a comment; but it ends in + or - only if it contains
-// one of ~!@#%^&|`?.
+// userOperator returns the length of the operator at the beginning of rest, on servers whose users
+// can define operators. It takes all operator characters up to a comment. A + or - at the end
+// belongs to it only if it contains one of ~!@#%^&|`?.
 func userOperator(rest string) int {
 	n := 0
 	tail := false

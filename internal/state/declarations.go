@@ -15,8 +15,8 @@ type Declared struct {
 	Name string
 	// Text is the text of the declaration, as TOML.
 	Text string
-	// Period is the period in force, in the syntax of rolling.Parse. If "auto" was declared, it is
-	// the period that this resulted in.
+	// Period is the period in force, in the syntax of rolling.Parse. If the declaration says "auto",
+	// it is the period that was chosen.
 	Period   string
 	Revision int64
 	Created  time.Time

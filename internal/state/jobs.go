@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A Job is what a policy of a table does next, as the process that keeps the table recorded it at
-// its last look.
+// A Job is what a policy of a table does next. The process that keeps the table records it each
+// time that it looks at the table.
 type Job struct {
 	Policy string
 	// Task is the policy's next task, "" if none is known. Next is when the task is due, by the clock
@@ -63,8 +63,9 @@ func (s schedule) Jobs(ctx context.Context, table string) ([]Job, error) {
 	}, "SELECT policy, task, next_us, problem, failures, since_us FROM rowmill_schedule WHERE table_name = ? ORDER BY policy", table)
 }
 
-// Schedule records the jobs of a table, unless they are recorded already. It sets their Since. The
-// error is engine.ErrNoTable if an earlier version created rowmill's tables: one is missing then.
+// Schedule records the jobs of a table, with the Since of each, if they differ from the recorded
+// jobs. If rowmill's tables are from an earlier version, one is missing; the error is
+// engine.ErrNoTable.
 func (s schedule) Schedule(ctx context.Context, table string, jobs []Job) error {
 	were, err := s.Jobs(ctx, table)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 )
 
 // A Change is an operation of several steps that is in progress. It is recorded before its first
-// step and after each step, so that any process that finds it after a crash can continue it. The
-// crash may have prevented the record of a step that is done, so each step first checks for that.
+// step and after each step. So after a crash, any process that finds it can continue it. If the
+// crash came between a step and its record, that step is run again: each step first checks whether
+// it is done.
 type Change struct {
 	Table string
 	// ID is unique within the table, such as "seal p20261120": there is one change
@@ -54,8 +55,8 @@ func (c *Change) Drops() (rolling.Partition, bool) {
 // A journal records changes in progress.
 type journal struct{ *database }
 
-// Begin records a change, before its first step. If a change with that ID is in
-// progress, it returns false and reads that change into c.
+// Begin records a change, before its first step. If a change with its ID is already in progress,
+// Begin reads that one into c instead, and returns false.
 func (s journal) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	old, err := s.Change(ctx, c.Table, c.ID)
 	if err != nil {
@@ -113,8 +114,9 @@ func (s journal) End(ctx context.Context, x Exec, c *Change) error {
 	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal"+begun, c.begun()...)
 }
 
-// begun is the condition for a change that began when c did. So a process whose lock was lost
-// doesn't touch a change of the same ID that another process has begun since.
+// begun is the condition for the change that began when c did. Another process may have begun a
+// change with the same ID since, if this process has lost its lock. The condition excludes that
+// change.
 const begun = " WHERE table_name = ? AND id = ? AND started_us = ?"
 
 func (c *Change) begun() []any { return []any{c.Table, c.ID, c.Started.UnixMicro()} }

@@ -27,8 +27,8 @@ func (s leaders) Beat(ctx context.Context, table string) error {
 	return because("record the leader of "+table, err)
 }
 
-// Beats records that this process still leads the tables for which it has called Beat, except those
-// that another process has taken over since. It returns the number of tables that it leads.
+// Beats records that this process still leads the tables for which it has called Beat, except
+// tables that another process has taken over since. It returns how many tables this process leads.
 func (s leaders) Beats(ctx context.Context) (int64, error) {
 	n, err := s.exec(ctx, s.DB(), "UPDATE rowmill_leaders SET at_us = ? WHERE by_whom = ? AND lane = ?", time.Now().UnixMicro(), engine.Process(), leading)
 	return n, because("record the leader of tables", err)

@@ -21,9 +21,9 @@ type Counts struct {
 	Inserted int64 `json:"inserted"`
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
-	// Duplicate rows were not inserted, because another row has their key. Some are compared with that
-	// row: Different counts Duplicate rows with other values than that row, Repeated those for which
-	// that row came from the same source. A row may be both.
+	// Duplicate rows were not inserted, because the table has a row with their key. Some are compared
+	// with the table's row. Different counts those with other values than the table's row, Repeated
+	// those whose row in the table is from the same source. A row may be counted in both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
 	Repeated  int64 `json:"repeated"`
@@ -83,8 +83,8 @@ type Batch struct {
 	Counts
 	// Touched are the ranges in which its rows lie, if known better than by Lower and Upper.
 	Touched []rolling.Period
-	// Extents are where the batch's rows lie; nil stands for Inserted rows from Lower to Upper. The
-	// ledger doesn't store extents.
+	// Extents are the ranges in which the batch's rows lie; nil means Inserted rows from Lower to
+	// Upper. The ledger doesn't store them.
 	Extents []Extent
 }
 
@@ -113,13 +113,13 @@ func noteRows(t *engine.Table) engine.Rows {
 	return engine.Rows{Table: t, Batch: engine.NewBatch(t.Columns)}
 }
 
-// Before reads what the transaction of a source's rows needs to record the batch: whether the table
-// is rolled up, and whether the source is still known. If a file is unknown, because its table was
-// recreated, Before returns ErrForgotten: the next load begins anew.
+// Before reads what the transaction that inserts a source's rows needs to record the batch: whether
+// the table is rolled up, and whether the source is still known. If a file isn't known any more,
+// since its table was created again, Before returns ErrForgotten; the next load then begins anew.
 //
-// It is called after the rows are inserted, when nobody can drop the table until the commit.
-// dropped, unless nil, is a former result of DroppedTo; moved reports whether it has changed since.
-// If not, all periods beyond that position still exist.
+// Before is called after the rows are inserted, because from then on until the commit nobody can
+// drop the table. dropped is nil or a former result of DroppedTo. moved reports whether DroppedTo
+// has changed since: if not, all periods beyond dropped still exist.
 func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (rolled, moved bool, err error) {
 	rows := []engine.Rows{noteRows(rollupsOf), noteRows(sourceOf)}
 	fill(rows[0].Batch, f.Table)
@@ -138,10 +138,11 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 	return has[0], dropped != nil && !has[2], nil
 }
 
-// Rows returns what to insert in the transaction of the batch's rows. First comes the batch's line
-// of the ledger: if the line exists, the insert fails with engine.ErrDuplicateKey. Then, if rolled
-// is true, come notes of the changed ranges, which roll-ups must read again: whether the batch is
-// late is known only after the commit. Inserting a note never waits for another transaction.
+// Rows returns what to insert in the transaction that inserts the batch's rows. First comes the
+// batch's line of the ledger: if it exists already, the insert fails with engine.ErrDuplicateKey.
+// If rolled is true, notes of the changed ranges follow, which roll-ups read again if the batch was
+// late: that is known only after the commit. The insert of a note never waits for another
+// transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)
@@ -176,15 +177,15 @@ func fill(b *engine.Batch, values ...any) {
 	b.EndRow()
 }
 
-// writerKey makes a writer's name unique, so that no transaction waits for another
-// that notes the same range.
+// writerKey adds a random number to a writer's name. So if two transactions note the same range,
+// neither waits for the other.
 func writerKey(writer string) string { return fmt.Sprintf("%.150s#%016x", writer, rand.Uint64()) }
 
 // A ledger records loaded batches, and sources with their cuts and extents.
 type ledger struct{ *database }
 
-// Touch records, in the transaction of a change, that rows in a range have changed: the table's
-// roll-ups must read them again. The writer's name is only for users.
+// Touch records, in the transaction that changes rows, the range of the changed rows: the table's
+// roll-ups must read the range again. The name of the writer is only for users to read.
 func (s ledger) Touch(ctx context.Context, x Exec, table, writer string, r rolling.Period) error {
 	return because("record changed rows of "+table,
 		s.insert(ctx, x, "rowmill_touched (table_name, lower_pos, upper_pos, writer)", []any{table, r.From, r.To - 1, writerKey(writer)}))
@@ -280,10 +281,10 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 	return &all[0], nil
 }
 
-// FilesLike returns the files of a table that a given file may continue, newest first: files of its
-// path, and files that begin with the same bytes as the given one, if they have loaded rows. has
-// reports whether the first n bytes of the given file have a hash; n is at most most. There may be
-// very many files, so few of their columns are read.
+// FilesLike returns the recorded files of which a given file may be a continuation, newest first:
+// those with its path, and those that begin with the same bytes as it, if they have loaded rows.
+// has reports whether the first n bytes of the given file have this hash; n is never more than
+// most. As there may be very many files, FilesLike reads few of their columns.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -322,8 +323,8 @@ func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, h
 	return all, nil
 }
 
-// Unfinished returns the keys and paths of the files, and of other servers' tables, whose load into
-// a table has not ended: it runs, or was killed.
+// Unfinished returns the keys, paths and kinds of sources whose load into a table has not ended: it
+// runs, or was killed. The sources are files, and tables of other servers.
 func (s ledger) Unfinished(ctx context.Context, table string) ([]Source, error) {
 	return list(ctx, s.database, "sources of "+table, func(r *sql.Rows, f *Source) error {
 		f.Table = table
@@ -345,12 +346,12 @@ func (s ledger) Reach(ctx context.Context, f *Source) (p rolling.Period, err err
 // LoadLock is the name of the lock that the load of a source holds while it runs.
 func LoadLock(table, source string) string { return table + "/load/" + source }
 
-// ErrForgotten is the error if the information about a source was removed while it
-// was loaded, because its table was recreated.
+// ErrForgotten is the error if the record of a source was removed while the source was being
+// loaded, because the table was dropped and created again.
 var ErrForgotten = errors.New("its record was removed while it was loaded: its table was dropped and created again")
 
-// PutSource records a source, in the transaction of x. It returns ErrForgotten for a partly loaded
-// file whose record was removed meanwhile.
+// PutSource records a source, in the transaction of x. If the source is a file of which a part is
+// loaded, and its record was removed meanwhile, PutSource returns ErrForgotten.
 func (s ledger) PutSource(ctx context.Context, x Exec, f *Source) error {
 	f.At = time.Now()
 	if f.Started.IsZero() {
@@ -406,8 +407,8 @@ func (s ledger) putCuts(ctx context.Context, x Exec, table, source string, cuts 
 // notedAtATime is how many batches one statement names.
 const notedAtATime = 500
 
-// batchesOf calls fn for each group of ids, with the FROM and WHERE of a statement on these
-// batches' lines, and the statement's values.
+// batchesOf calls fn for groups of ids. fn gets the FROM and the WHERE of a statement on the
+// ledger's lines of these batches, and the values for its placeholders.
 func batchesOf(table string, ids []string, fn func(from string, args []any) error) error {
 	for part := range slices.Chunk(ids, notedAtATime) {
 		args := []any{table}
@@ -451,9 +452,9 @@ const (
 	removeBatches = "DELETE FROM rowmill_ledger WHERE table_name = ? AND batch LIKE ?"
 )
 
-// Settle records, in one transaction, the loaded offset of a source and the extents of its rows. It
-// removes the cuts up to that offset, and the source's publications. The source's lines of the
-// ledger stay: see Tidy.
+// Settle records, in one transaction, up to which offset a source is loaded, and the extents of its
+// rows. It removes the source's cuts up to this offset, and its publications. It leaves the
+// source's lines in the ledger, which Tidy removes later.
 func (s ledger) Settle(ctx context.Context, f *Source, extents []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		if err := s.PutSource(ctx, tx, f); err != nil {
@@ -488,9 +489,9 @@ func (s ledger) Unload(ctx context.Context, f *Source) error {
 	})
 }
 
-// Acknowledge records the loaded offset of a spool, and removes the ledger's lines of batches that
-// the spool's only owner doesn't send again. It refuses an offset smaller than the recorded one:
-// then a copy of the spool is being loaded, too, as on a cloned machine.
+// Acknowledge records up to which offset a spool is loaded, and removes the ledger's lines of those
+// batches that the owner of the spool never sends again. If a greater offset is recorded, it
+// returns an error: then somebody also loads a copy of the spool, for example on a cloned machine.
 func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error {
 	f.At = time.Now()
 	return s.within(ctx, func(tx *sql.Tx) error {
@@ -511,9 +512,9 @@ func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes ledger lines older than before: those of finished files and of streams. Until then,
-// the line of a batch keeps it from being committed twice, by a loader that repeats it or by a
-// server that has delayed it since its loader died.
+// Tidy removes ledger lines older than before, if they are of finished files or of streams. Until
+// then, a batch's line keeps it from being committed twice: by a loader that sends it again, or by
+// a server that commits it only after its loader has died.
 func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
@@ -585,8 +586,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource replaces all records of a source by the extents of its rows, there. Its file is then
-// treated as new.
+// ForgetSource removes all records of a source, and records only the extents of its rows, there. If
+// the same file is loaded again, it counts as new.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)
@@ -602,9 +603,10 @@ func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) err
 	})
 }
 
-// ResetRows removes what is known of a table's rows, in the transaction of x, before the table is
-// created again. No period stays sealed, and archived periods become dropped, so that they can be
-// restored. ResetRows keeps what a spool has delivered, because the spool no longer has it.
+// ResetRows removes what is recorded about a table's rows, in the transaction of x, before the
+// table is created again. No period remains sealed. Archived periods become dropped ones, so that
+// they can be restored. What a spool has delivered stays recorded, because the spool no longer has
+// it.
 func (s ledger) ResetRows(ctx context.Context, x Exec, table string) error {
 	for _, q := range []struct {
 		text string

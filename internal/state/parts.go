@@ -18,14 +18,14 @@ type Parts struct {
 
 // Compared describes the last comparison of a table's partitions with the recorded ones.
 type Compared struct {
-	// Alters is from engine.PartIdentities, Definition from engine.PartsWritten; At is by the server's
-	// clock.
+	// Alters is from engine.PartIdentities, and Definition from engine.PartsWritten. At is when they
+	// were compared, by the server's clock.
 	Alters, Definition string
 	At                 int64
 }
 
-// ofColumn begins the names under which identities of columns are recorded, beside the identities
-// of partitions.
+// ofColumn is the prefix of the names under which the identities of columns are recorded. They are
+// in the same table as the identities of partitions, whose names lack it.
 const ofColumn = "column "
 
 // ColumnKey is the name by which PutParts records what identifies a column.
@@ -78,8 +78,8 @@ func (s identities) Redefine(ctx context.Context, x Exec, table string, was Comp
 	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
 }
 
-// PutParts records the partitions put, in place of those with the same names, and the comparison c.
-// It removes the records of the partitions gone. All this is in the transaction of x.
+// PutParts records the IDs of the partitions in put, replacing those of the same names, and the
+// comparison c. It removes the records of the partitions in gone. All this is in x's transaction.
 func (s identities) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
 	rows := [][]any{{table, "", c.text(), c.At}}

@@ -45,8 +45,8 @@ func (s pauses) Pauses(ctx context.Context, table string) ([]Pause, error) {
 	return pauses, err
 }
 
-// Paused returns the pause that stops a policy: of several, the one that ends last; nil if none
-// does.
+// Paused returns the pause that stops a policy at present; if several do, the one that ends last;
+// nil if none does.
 func Paused(pauses []Pause, policy string) (of *Pause) {
 	for i := range pauses {
 		p := &pauses[i]

@@ -27,8 +27,8 @@ func (s periods) SealedUpTo(ctx context.Context, table string) (int64, error) {
 	return to, err
 }
 
-// DropTo records that retention is about to drop periods up to a position, which never goes back.
-// The record is committed before the first of their partitions is detached: see Before.
+// DropTo records that retention is about to drop the periods up to a position. The position never
+// goes back. It is committed before the first partition of these periods is detached: see Before.
 func (s periods) DropTo(ctx context.Context, table string, to int64) error {
 	return s.run(ctx, s.DB(), "record up to where periods of "+table+" are dropped", "UPDATE rowmill_tables SET dropped_to = ? WHERE name = ? AND dropped_to < ?", to, table, to)
 }
@@ -71,14 +71,14 @@ type Period struct {
 
 const periodColumns = "lower_pos, upper_pos, name, state, row_count, checksum, checked_pos, rebuilt, archive, archive_sum"
 
-// Periods returns the recorded periods of a table in order, including dropped periods, but without
-// those that are open again.
+// Periods returns the recorded periods of a table in order, dropped ones included. It leaves out
+// periods that were sealed and are open again.
 func (s periods) Periods(ctx context.Context, table string) ([]Period, error) {
 	return s.periods(ctx, table, " AND state <> ?", Unsealed)
 }
 
-// PeriodsFrom returns those of Periods that are not dropped and begin at a position or later. It
-// reads no others.
+// PeriodsFrom is like Periods, but returns only periods that begin at a position or later and are
+// not dropped. It reads only these.
 func (s periods) PeriodsFrom(ctx context.Context, table string, from int64) ([]Period, error) {
 	return s.periods(ctx, table, " AND lower_pos >= ? AND state NOT IN (?, ?)", from, Dropped, Unsealed)
 }
@@ -108,8 +108,9 @@ func (s periods) Put(ctx context.Context, x Exec, p Period) error {
 // NotesInto is the table of notes of changed rows, with its columns, for the INSERT of a trigger.
 const NotesInto = "rowmill_touched (table_name, lower_pos, upper_pos, writer)"
 
-// Changed records that rows of periods have changed: it gives these periods a new Seal.ID. x is the
-// transaction that consumes the notes of the changes. A sealed period stays sealed until checked.
+// Changed records that rows of periods have changed: it gives each of these periods a new Seal.ID.
+// x is the transaction that removes the notes of the changes. A sealed period remains sealed until
+// somebody checks it.
 func (s periods) Changed(ctx context.Context, x Exec, table string, ranges []rolling.Period) error {
 	for _, r := range ranges {
 		if err := s.run(ctx, x, "changed periods of "+table, "UPDATE rowmill_states SET updated_us = updated_us + 1 "+
@@ -127,8 +128,8 @@ type Seal struct {
 	ID string
 }
 
-// SealsQuery is a query of the sealed periods of a table. states is the quoted name of
-// rowmill_states, and table the name of the table as a literal. See ParseSeal.
+// SealsQuery returns a query for the sealed periods of a table: see ParseSeal for its rows. states
+// is the quoted name of rowmill_states, and table is the table's name as a literal.
 func SealsQuery(states, table string) string {
 	return "SELECT lower_pos, upper_pos, name, row_count, checksum, updated_us FROM " + states + " WHERE table_name = " + table +
 		" AND state IN ('" + Sealed + "', '" + Archived + "', '" + Restored + "') ORDER BY lower_pos"

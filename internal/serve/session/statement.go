@@ -20,8 +20,8 @@ type Statement struct {
 	Relayed bool
 }
 
-// lastPrepared is the id of the last statement. MariaDB's clients send it to execute a statement
-// right behind its COM_STMT_PREPARE, before they have the response.
+// lastPrepared stands for the id of the statement prepared last. MariaDB's clients use it to
+// execute this statement before they have the response to its COM_STMT_PREPARE, which has the id.
 const lastPrepared = 0xFFFFFFFF
 
 // BoundAt is where a COM_STMT_EXECUTE of the statement says whether types of parameters follow.
@@ -37,8 +37,9 @@ func (st *Statement) note(p []byte) {
 	}
 }
 
-// NoteTypes remembers the types of parameters, which clients send with the first execution only,
-// and reports whether p, the payload of a COM_STMT_EXECUTE, has them.
+// NoteTypes remembers the types of a statement's parameters if p, the payload of a
+// COM_STMT_EXECUTE, has them. It reports whether p has them: clients send them only with the first
+// execution.
 func (st *Statement) NoteTypes(p []byte) (has bool) {
 	at := st.BoundAt()
 	if st.Params > 0 && len(p) > at && p[at] == 1 && len(p) >= at+1+2*st.Params {
@@ -48,8 +49,8 @@ func (st *Statement) NoteTypes(p []byte) (has bool) {
 	return false
 }
 
-// Lacking returns the statement of a COM_STMT_EXECUTE if p has no types of parameters and the
-// server hasn't got them either; nil for any other p.
+// Lacking returns the statement of p if p is a COM_STMT_EXECUTE without the types of parameters,
+// and the server hasn't got them earlier; nil for any other p.
 func (s *Session) Lacking(p []byte) *Statement {
 	if p[0] != mysqlwire.ComStmtExecute {
 		return nil

@@ -80,9 +80,9 @@ func AsksAboutLast(t []byte) bool {
 	return kindOf(t) == Show && (containsFold(t, "warnings") || containsFold(t, "errors"))
 }
 
-// Shape returns a hash of a statement without its numbers and strings, FNV-1a of 64 bits:
-// statements that differ only in values have the same hash. The hash includes the account, because
-// the server may refuse the statement to another account.
+// Shape returns a hash (FNV-1a of 64 bits) of a statement in which numbers and strings are left
+// out: statements that differ only in values have the same hash. The hash includes the account,
+// because the server may refuse the statement to another account.
 func Shape(p []byte, account string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := uint64(offset)
