@@ -22,8 +22,9 @@ import (
 
 // Every connection uses TLS 1.3. The receiver makes a certificate when it starts, which the sender
 // doesn't check. Instead, each side proves that it knows the token: it sends an HMAC over keying
-// material that only the two ends of this TLS session have. An attacker between them has a session
-// with each, with other material, so that a proof of one session is useless in the other.
+// material that only the two ends of this TLS session have. An attacker between them has one
+// session with each of them. These have different keying material, so that a proof is valid in one
+// only.
 
 // leastToken is the fewest characters of a token.
 const leastToken = 16
@@ -35,8 +36,8 @@ const (
 	proofTime     = 3 * time.Second
 )
 
-// ReadToken reads the secret that the hosts of a chain share from a file that only its owner may
-// read.
+// ReadToken reads a token, the secret that all hosts of a chain have, from a file. It refuses a
+// file that users other than its owner may read.
 func ReadToken(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

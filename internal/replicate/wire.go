@@ -95,8 +95,8 @@ type wire struct {
 	most  int64      // bytes of a body
 }
 
-// Close closes the connection at once. TLS's own Close would first send a notice, and wait up to 5
-// s if the other side reads nothing. The notice isn't needed: as a frame has a length, the other
+// Close closes the connection at once. TLS's own Close would first send a notice, and wait for 5 s
+// if the other side reads nothing. The notice isn't needed: as each frame has a length, the other
 // side sees whether the connection ended within a frame.
 func (w *wire) Close() error { return w.below.Close() }
 

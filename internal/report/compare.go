@@ -275,8 +275,8 @@ type Unjudged struct{ Text, Try string }
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
 // undecided reports whether the runs are too few to tell a regression from chance: the difference
-// may be chance, and either the measured loss exceeds the threshold and a tenth, or the interval is
-// so wide that it would hide even a loss of half the rate.
+// may be chance, and either the measured loss is greater than the threshold and than a tenth, or
+// the interval is so wide that it would hide even a loss of half the rate.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }

@@ -111,8 +111,8 @@ func diskSingle(section string) bool {
 
 func bytesPerSecond(v float64) string { return bytes(int64(v)) + "/s" }
 
-// disk returns the results of a section in sentences: the highest rate of each line, and its
-// latency.
+// disk returns the results of a section in sentences: the highest rate of each line of the chart,
+// and the latency at this rate.
 func (s *panel) disk() (out []string) {
 	if strings.Contains(s.name, "filling, ") {
 		return nil

@@ -58,7 +58,7 @@ type measure struct {
 	// of returns the figure of a run, NaN if it isn't known; nil if the family adds samples itself.
 	of func(v *view) float64
 	// chart is the title of the measure's chart; "" for no chart. The axis shows figures divided by
-	// per, e.g. by 1e6 for MB; 0 divides by nothing.
+	// per, e.g. by 1e6 for MB; 0 is the same as 1.
 	chart string
 	per   float64
 	log   bool

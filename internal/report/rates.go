@@ -7,8 +7,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// styles gives each configuration a colour, and each layout its dashes. So lines can be told apart
-// without seeing colours, and without seeing dashes.
+// styles gives each run a colour, which its repeats share, and dashes by its layout. So a chart
+// relies neither on colours alone nor on dashes alone.
 func styles(vs []view) []document.Style {
 	out := make([]document.Style, len(vs))
 	free, next := map[string]int{"rolling": document.RollingColour, "plain": document.PlainColour}, document.PlainColour+1

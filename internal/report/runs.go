@@ -308,8 +308,8 @@ func (v *view) verdict() string {
 // show the effect of the table's size.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
-// A run that takes less time (seconds), or has fewer operations, is too short to compare its last
-// tenth with its first.
+// A run that takes less than leastSeconds, or has fewer than leastOperations, is too short to
+// compare its last tenth with its first.
 const leastSeconds, leastOperations = 1, 20
 
 // tooShort says why a run is too short to tell how its rate changes; "" if it is long enough.

@@ -264,8 +264,8 @@ func tidyRoot(root string) {
 	_ = os.Remove(root)
 }
 
-// sweep stops the servers of the throwaway sandboxes under root whose owner process has ended, and
-// removes these sandboxes. The caller holds the root's lock. All else stays.
+// sweep finds the throwaway sandboxes under root whose owner process has ended. It stops their
+// servers and removes them. The caller holds the root's lock. All else stays.
 func sweep(ctx context.Context, root string, logf func(string, ...any)) {
 	entries, err := os.ReadDir(root)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 
 const inside = "the sandbox chooses it"
 
-// mysqlFamily returns what MySQL and MariaDB have in common. program is the name of the client.
-// args returns the arguments of the server that only one of the two has.
+// mysqlFamily returns a kind with what MySQL and MariaDB have in common. program is the name of the
+// client. args returns the arguments of the server that only one of the two has.
 func mysqlFamily(program string, args func(*launch) []string) *kind {
 	reserved := map[string]string{
 		"innodb_buffer_pool_size":         "use memory=",
@@ -182,9 +182,9 @@ func userArg() []string {
 	return nil
 }
 
-// installerOfMariaDB returns the program that creates the system tables: mariadb-install-db, or the
-// server itself if the SQL files of mariadb-install-db are beside it. That script needs further
-// tools in the places where packages put them.
+// installerOfMariaDB returns the program that creates the system tables: the server itself if the
+// SQL files for that are beside it, else mariadb-install-db. That script needs further tools in the
+// places where packages put them.
 func installerOfMariaDB(server, hint string) (string, error) {
 	const installer = "mariadb-install-db"
 	places := onPath("", installer, "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -215,8 +215,8 @@ func systemTables(share string) []string {
 	return files
 }
 
-// installMariaDB creates the system tables. It leaves only accounts that use the socket: the
-// installer also creates root@127.0.0.1 and root@HOSTNAME, without a password, which it removes.
+// installMariaDB creates the system tables. It leaves only accounts that use the socket: it removes
+// root@127.0.0.1 and root@HOSTNAME, which the installer creates without a password.
 func installMariaDB(ctx context.Context, bin binaries, dir string) error {
 	var as *account
 	// MariaDB deletes all temporary tables that it finds when it starts. In a directory that several

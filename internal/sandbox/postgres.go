@@ -137,8 +137,8 @@ func postgresAccount() (*account, error) {
 }
 
 // installPostgres creates a data directory with the empty database Database. Its only account is
-// User, who needs no password on the socket, and one on all other connections. Texts are UTF-8, and
-// are sorted by their bytes, as in the other kinds.
+// User, who needs a password, except on the socket. Texts are UTF-8, and are sorted by their bytes,
+// as in the other kinds.
 func installPostgres(ctx context.Context, bin binaries, dir string) error {
 	as, err := giveToPostgres(dir)
 	if err != nil {
@@ -187,7 +187,8 @@ func preparePostgres(_ context.Context, l *launch) error {
 		return err
 	}
 	// No server uses the directory: if these files are there, a server that was killed has left them.
-	// If its process id now belongs to another process, the next server would refuse to start.
+	// If that server's process id now belongs to another process, the next server would refuse to
+	// start.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inheritLock says whether a server that ends with its owner also holds its sandbox's lock. On
-// Linux it doesn't: if it survives its owner, it is found by its command line.
+// inheritLock says whether a server that isn't detached also holds its sandbox's lock. On Linux it
+// doesn't: if such a server is left in an unlocked sandbox, it is found by its command line.
 const inheritLock = false
 
 // serverAttr puts the server into a separate process group, so that it does not

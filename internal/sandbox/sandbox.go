@@ -192,8 +192,8 @@ func oneOf(what, value string, allowed ...string) error {
 	return fmt.Errorf("unknown %s %q: allowed are %s", what, value, strings.Join(allowed, ", "))
 }
 
-// wholeMiB refuses a size that the server would round, because a benchmark reports the size of
-// memory that was requested.
+// wholeMiB refuses a size that the server would round: a benchmark reports the requested size, and
+// the server must have exactly this memory.
 func wholeMiB(what string, size, least int64) error {
 	switch {
 	case size < least:

@@ -15,8 +15,8 @@ import (
 // templateRecipe is the version of the installation; templates of other versions are not used.
 const templateRecipe = 1
 
-// freshData fills dataDir, which must not exist. An installation takes seconds on a slow disk, so
-// it is done once per server version, and copied.
+// freshData fills dataDir, which must not exist, by copying a template. An installation takes
+// seconds on a slow disk, so each version of a server is installed only once, into a template.
 func freshData(ctx context.Context, k *kind, bin binaries, root, dataDir string, logf func(string, ...any)) error {
 	templates, err := templateDir(root)
 	if err != nil {

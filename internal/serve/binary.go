@@ -133,8 +133,9 @@ func appendDatetime(to []byte, v string) ([]byte, error) {
 	return append(to, p[:1+p[0]]...), nil
 }
 
-// parameters returns the values of a COM_STMT_EXECUTE as literals. It also returns the part of the
-// command after the statement's number, with the types of the parameters added, as values.
+// parameters returns the values of a COM_STMT_EXECUTE as literals. values is the part of the
+// command after the statement's number; if it lacks the types of the parameters, parameters adds
+// them.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {
 		return nil, nil, &notSplit{whyForm, "the client asks for a cursor"}

@@ -332,7 +332,7 @@ func (s *Sample) liveSource(ctx context.Context) (best string, err error) {
 }
 
 // ArrivalRate returns the rate at which rows have arrived in the existing table; 0 if there is no
-// table, or it has no rows. now is the position of the present: later periods don't count.
+// table, or it has no rows. now is the position of the present: periods that end later don't count.
 func (s *Sample) ArrivalRate(ctx context.Context, now int64) (Figure, error) {
 	none := Figure{From: "not known"}
 	if s.Live == nil {

@@ -7,8 +7,8 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// refuse makes the statement whole by a rule. args are the parts of the statement that the rule's
-// reason names.
+// refuse returns a refusal by a rule, for which the statement is passed on whole. args are the
+// parts of the statement that the rule's reason names.
 func refuse(r rule, args ...any) error { return refusal(fmt.Sprintf(r.reason, args...)) }
 
 // A rule is a condition under which a statement is not split, because pieces might return another

@@ -47,8 +47,8 @@ type splitter struct {
 
 // Split makes the plan of a statement for a session with the given settings. If a split isn't
 // certain to be exact, the plan passes the statement on whole, and Plan.Whole says why. As soon as
-// the partitions to read are known, Split calls slower: if it returns a reason, the plan is whole.
-// An error comes from the connection or the context.
+// the partitions to read are known, Split calls slower; if slower returns why a split would be
+// slower, the statement is passed on whole, too. An error comes from the connection or the context.
 func Split(ctx context.Context, f Facts, text string, st engine.State, o Options, slower func(*Plan) string) (*Plan, error) {
 	p := &Plan{Statement: Statement{Text: text, State: st}, EstimatedRows: -1}
 	p.Merge.Limit = -1
@@ -533,9 +533,8 @@ func firstWord(text string) string {
 	return word
 }
 
-// clockTexts are texts that a server may read as the current time; subsec and subsecond are
-// modifiers of SQLite that do so, too. timeNames are types and functions that convert texts to
-// times.
+// clockTexts are texts that a server may read as the current time, including subsec and subsecond,
+// which are modifiers in SQLite. timeNames are types and functions that convert texts to times.
 var (
 	clockTexts = engine.WordSet("now today tomorrow yesterday subsec subsecond")
 	timeNames  = engine.WordSet("date time timetz timestamp timestamptz datetime julianday unixepoch strftime timediff")

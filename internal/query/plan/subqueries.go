@@ -8,8 +8,8 @@ import (
 )
 
 // checkSubqueries refuses a subquery that contains an aggregate of the outer query. An aggregate
-// belongs to the query whose columns it reads: in SELECT (SELECT SUM(t.x)) FROM t, the SUM is one
-// of the outer query, which returns one row.
+// belongs to the query whose columns it reads: the SUM in SELECT (SELECT SUM(t.x)) FROM t belongs
+// to the outer query, which therefore returns one row.
 func (x *splitter) checkSubqueries() (err error) {
 	x.query.Walk(nil, func(e *parse.Expr) bool {
 		if err == nil && e.Query != nil {

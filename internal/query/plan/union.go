@@ -19,8 +19,8 @@ const branchTable = "rowmill_branch"
 type Branch struct {
 	*Plan
 	// Table is the temporary table that stores the branch's answer; "" if it isn't stored. Make is a
-	// query whose result has the names and types of the table's columns. Stored are the columns of the
-	// answer that the table has, by their indexes.
+	// query whose result has the names and types of the table's columns. Stored has the indexes of
+	// those columns of the answer that are in the table.
 	Table, Make string
 	Stored      []int
 }

@@ -126,8 +126,8 @@ func (u *Query) Level(r *engine.RolledLevel) (_ *Level, why string) {
 	return l, ""
 }
 
-// hasFraction reports whether a condition contains a number such as 1.5. In an index of integers of
-// the table, MariaDB and MySQL may find another number for it. The roll-up doesn't have that index.
+// hasFraction reports whether a condition contains a number such as 1.5. MariaDB and MySQL may find
+// another number when they look it up in an index of integers. The roll-up doesn't have that index.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")

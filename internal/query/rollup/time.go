@@ -108,8 +108,8 @@ var charFormat = regexp.MustCompile(`YYYY|HH24|MM|DD|MI|SS|[A-Za-z0-9]+|.`)
 var charFormats = map[string]granule{"YYYY": perYear, "MM": perMonth, "DD": perDay, "HH24": perHour, "MI": perMinute, "SS": perSecond}
 
 // fixed reports whether an expression without aggregates has one value for all rows of the table
-// that one row of the roll-up stands for. Then it depends only on the roll-up's groups, and on
-// parts of the time that are the same throughout a bucket.
+// that one row of the roll-up stands for: it depends only on the roll-up's groups, and on parts of
+// the time that are the same throughout a bucket.
 func (t *Time) fixed(e *parse.Expr) bool {
 	e = parse.Bare(e)
 	if e.Query != nil || e.Over != nil || e.Filter != nil || e.OrderBy != nil || e.Qualified || e.Star || e.Distinct {

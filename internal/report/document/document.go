@@ -321,8 +321,8 @@ func IfKnown[N any](n *N, format func(N) string) string {
 	return format(*n)
 }
 
-// Distinct names n things. It tries the kinds of names in order, until one gives each thing another
-// name that isn't empty. Otherwise it takes the last kind, with a number after each name.
+// Distinct names n things. It tries the kinds of names in order, until one gives each thing a name
+// of its own that isn't empty. Otherwise it takes the last kind, with a number after each name.
 func Distinct(n int, kinds ...func(i int) string) []string {
 	out := make([]string, n)
 	for _, name := range kinds {

@@ -1,6 +1,6 @@
 // Package reference compares runs with the published results that they repeat, e.g. those of a
-// paper. It puts each figure beside the published figure, and says whether what was claimed of the
-// results' shape holds.
+// paper: it puts each figure beside the published one, and checks the claims about the shape of the
+// results.
 //
 //	reference.AddTo(doc, recs)
 package reference
@@ -42,9 +42,9 @@ type Beside struct {
 	Published float64  `json:"published"`
 	Low       float64  `json:"low,omitempty"`
 	High      float64  `json:"high,omitempty"`
-	// OursToFirst is our figure divided by our first figure with this unit and source.
-	// PublishedToFirst is the same of the published figures. These ratios are comparable between
-	// different machines; rates are not.
+	// OursToFirst is our figure divided by our first figure of this unit and source. PublishedToFirst
+	// is the same quotient of published figures. Rates of different machines aren't comparable; these
+	// quotients are.
 	OursToFirst      *float64 `json:"ours_to_first"`
 	PublishedToFirst float64  `json:"published_to_first"`
 	Source           string   `json:"source"`

@@ -299,8 +299,8 @@ const (
 	longEnough  = 20
 )
 
-// rates returns the rate over equal parts of the rows, and the rate over intervals. For a run of
-// few intervals, the second has the same parts of the rows as the first, because the run's marks of
+// rates returns the rate over equal parts of the rows, and the rate over intervals. If the run has
+// few intervals, it returns the rate over parts of the rows for both, because the run's marks of
 // time give more detail than its intervals.
 func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
