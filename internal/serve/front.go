@@ -137,9 +137,9 @@ func (o *Options) runner() *query.Runner {
 	return query.New(o.Reader, query.Options{Parallel: o.Parallel, Memory: o.Memory / atOnce, NoRerun: true, Rollups: o.Rollups, NoRollups: o.NoRollups, NoCache: o.NoCache})
 }
 
-// Serve serves the clients of a listener until ctx ends, and then closes the listener. It closes at
-// once each session that waits for a command. A session with a statement or a transaction in
-// progress is closed when that has ended, or after drainTime.
+// Serve serves the clients of a listener until ctx ends. Then it closes the listener, and each
+// session that waits for a command. A session with a statement or a transaction in progress is
+// closed when that has ended, or after drainTime.
 func (f *Front) Serve(ctx context.Context, l net.Listener) (err error) {
 	var all sync.WaitGroup
 	defer all.Wait()

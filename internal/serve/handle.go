@@ -49,7 +49,7 @@ func (c *client) handle(ctx context.Context, p []byte) (handled bool, err error)
 
 // passAnswered prepares the server for the command that follows a query in pieces. The server
 // doesn't know that query. If the command may ask about it, e.g. SELECT FOUND_ROWS(), passAnswered
-// has the server run the query first. p is the command's payload, or its beginning.
+// first runs the query on the server. p is the command's payload, or its beginning.
 func (c *client) passAnswered(p []byte) error {
 	done, what := c.answered, p[0]
 	if done == nil || silent(what) || what == mysqlwire.ComPing || what == mysqlwire.ComQuit {
@@ -89,7 +89,7 @@ func (c *client) restore() error {
 }
 
 // findsRows returns a query of at most one row after which FOUND_ROWS() is n. The query has a
-// branch for each digit of n: for 305, one joins 3, 10 and 10 rows, and one has 5 rows.
+// branch for each digit of n but 0: for 305, one joins 3, 10 and 10 rows, and one has 5 rows.
 func findsRows(n int64) string {
 	if n == 0 {
 		return "SELECT 1 LIMIT 0"
@@ -116,9 +116,9 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the connection that a KILL QUERY names; ok is false for other commands. Any
-// other KILL ends a connection and its pieces, or is MariaDB's KILL QUERY ID of a query, which ends
-// none.
+// parseKill returns the connection that a KILL QUERY names; ok is false for other commands. A KILL
+// of a connection ends its pieces, too, without help. MariaDB's KILL QUERY ID names a query, and
+// ends no pieces.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {

@@ -111,7 +111,7 @@ func (l *loop) run() {
 	}
 }
 
-// watched are the events of a socket to which nobody waits to write. If it included EPOLLOUT, a
+// watched are the events of a socket to which nobody waits to write. If they included EPOLLOUT, a
 // Unix socket would wake the loop each time the other end reads.
 const watched = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 

@@ -64,8 +64,8 @@ func silent(command byte) bool {
 // then on, bytes are passed in both directions until the connection ends.
 func opaque(command byte) bool { return expected[command] == expectNothing }
 
-// headBytes is how many bytes at the beginning of a payload a reply reads: for an OK packet, these
-// are two length-encoded integers, the status and the warnings.
+// A reply reads at most headBytes bytes of a payload: in an OK packet, two length-encoded integers,
+// the status and the warnings.
 const headBytes = 23
 
 // outcome returns what the response says about the session.
@@ -185,8 +185,8 @@ func (r *reply) packet(head []byte, size int) {
 	case expectDefsEOF:
 		r.expect = expectRows
 		r.read(head)
-		// The server also sets the cursor bit if a stored program opens cursors. Then, unlike here, rows
-		// and another result follow.
+		// The server also sets the cursor bit if a stored program opens cursors. In that case, rows and
+		// another result follow.
 		if r.cursor && r.status&(mysqlwire.StatusCursor|mysqlwire.StatusMoreResults) == mysqlwire.StatusCursor {
 			r.expect = expectNothing
 		}

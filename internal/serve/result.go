@@ -225,9 +225,9 @@ func notesOf(r *query.Report) []note {
 	return out
 }
 
-// warnings answers SHOW WARNINGS in the server's form: after a query in pieces by notes, after a
-// query that was passed on by the server's warnings. If the server has none, it also answers by
-// notes.
+// warnings answers SHOW WARNINGS in the server's form. After a query in pieces, the answer has
+// notes. After a query that was passed on, it has the server's warnings, or notes if the server has
+// none.
 func (c *client) warnings(text string, notes []note) error {
 	s, rows := &sampled{}, [][]byte{}
 	err := c.server.converse(c.server.asQuery(text), maxOwnAnswer, func(expect expectation, payload []byte) error {

@@ -16,7 +16,7 @@ type sessionState struct {
 	engine.State
 	notes bool // SHOW WARNINGS has notes
 	// unconverted says that the server returns each text in its column's character set. Pieces return
-	// UTF-8: only if the column's character set is UTF-8, too, are the bytes the same.
+	// UTF-8, which has the same bytes only if the column's character set is UTF-8, too.
 	unconverted bool
 	idle        time.Duration // after so long without a statement the server ends the connection
 }

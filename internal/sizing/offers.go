@@ -23,8 +23,8 @@ type Demand struct {
 	PlainRate, RollingRate Figure
 	Cores                  int
 	// Pieces are the parts of the table that inserts touch; Resident is the number of rows of its two
-	// newest periods. Without Pieces, the two rates hold for all Rows, but only on a machine with at
-	// least LeastPages bytes of memory for pages.
+	// newest periods. Without Pieces, PlainRate and RollingRate hold for all Rows, but only on a
+	// machine with at least LeastPages bytes of memory for pages.
 	Pieces     []Piece
 	Resident   float64
 	LeastPages float64

@@ -204,8 +204,8 @@ func (s *Sample) pack(ctx context.Context, from, into string) (*engine.Footprint
 	return f, nil
 }
 
-// perStatement returns how many rows an INSERT of the sample has. They have so few placeholders
-// that every server accepts the statement.
+// perStatement returns how many rows an INSERT of the sample has: so few that every server accepts
+// their number of placeholders.
 func (s *Sample) perStatement() int {
 	return max(1, min(500, 30000/max(1, len(s.schema.Names()))))
 }

@@ -48,7 +48,7 @@ type Input struct {
 	// unknown.
 	Compressed Figure
 	// Spare is how many bytes on disk a period takes beyond its rows and indexes: the unused rest of
-	// extents. SpareSealed is the same of a period after it was rebuilt and compressed.
+	// extents. SpareSealed is the same number for a period that was rebuilt and compressed.
 	Spare, SpareSealed float64
 	// Memory is the server's memory for table and index pages.
 	Memory Figure

@@ -460,8 +460,8 @@ func (s *Scanner) operator() (Token, error) {
 }
 
 // userOperator returns the length of the operator at the beginning of rest, on servers whose users
-// can define operators. It takes all operator characters up to a comment. A + or - at the end
-// belongs to it only if it contains one of ~!@#%^&|`?.
+// can define operators. It takes all operator characters up to a comment. An operator may end in +
+// or - only if it contains one of ~!@#%^&|`?.
 func userOperator(rest string) int {
 	n := 0
 	tail := false

@@ -282,9 +282,9 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 }
 
 // FilesLike returns the recorded files of which a given file may be a continuation, newest first:
-// those with its path, and those that begin with the same bytes as it, if they have loaded rows.
-// has reports whether the first n bytes of the given file have this hash; n is never more than
-// most. As there may be very many files, FilesLike reads few of their columns.
+// those with the same path, and those that begin with the same bytes, if they have loaded rows. has
+// reports whether the first n bytes of the given file have this hash; n is never more than most. As
+// there may be very many files, FilesLike reads few of their columns.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {

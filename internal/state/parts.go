@@ -25,7 +25,7 @@ type Compared struct {
 }
 
 // ofColumn is the prefix of the names under which the identities of columns are recorded. They are
-// in the same table as the identities of partitions, whose names lack it.
+// in the same table as the identities of partitions, whose names have no prefix.
 const ofColumn = "column "
 
 // ColumnKey is the name by which PutParts records what identifies a column.

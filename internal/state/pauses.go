@@ -71,8 +71,8 @@ func (s pauses) Pause(ctx context.Context, table string, p Pause) error {
 	})
 }
 
-// Resume ends the pause of a policy of a table, or all of its pauses for PauseAll, and returns how
-// many it ended.
+// Resume ends the pause of a policy of a table, and returns how many pauses it has ended. If policy
+// is PauseAll, it ends all pauses of the table.
 func (s pauses) Resume(ctx context.Context, table, policy string) (int64, error) {
 	n, err := s.resume(ctx, s.DB(), table, policy)
 	if errors.Is(err, engine.ErrNoTable) {

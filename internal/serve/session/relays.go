@@ -37,7 +37,7 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports whether a session is relayed after a text. It is after a statement that sets only
+// Relays reports whether a text makes the session relayed, because it is a statement that sets only
 // the next transaction, e.g. SET TRANSACTION without a scope; that locks tables, for which pieces
 // would wait; or that lets the server record all statements, including the front's. If t is only
 // the beginning of a long text, complete is false; calls in the rest are not looked for.
@@ -55,9 +55,9 @@ func (s *Session) Relays(t []byte, complete bool) bool {
 	return bytes.IndexByte(rest, '(') >= 0 && s.callsUnknown(rest, f.word == "insert" || f.word == "replace", false, complete)
 }
 
-// setRelays reports whether a session is relayed after a SET. It is if the SET sets a variable
-// about transactions, except for the whole session or the server; if it may call a function of a
-// user; and for MariaDB's SET STATEMENT, which contains another statement.
+// setRelays reports whether a SET makes the session relayed, because it sets a variable about
+// transactions, except for the whole session or the server; because it may call a function of a
+// user; or because it is MariaDB's SET STATEMENT, which contains another statement.
 func (s *Session) setRelays(t []byte) bool {
 	scope, _ := firstWord(bytes.TrimPrefix(SkipBlank(t), []byte("@@")))
 	scoped := equalFold(scope, "session") || equalFold(scope, "local") || equalFold(scope, "global")
