@@ -35,19 +35,20 @@ func (a *app) applyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "apply FILE.toml",
 		Short: "Create or change a table according to its declaration",
-		Long: "Create or change a table according to its declaration. A missing table is created\n" +
-			"with the periods that it needs now. A rolling table gets what it lacks: columns,\n" +
-			"roll-ups, a new length of periods or retention. A plain table with rows becomes a\n" +
-			"rolling one while programs write to it: its rows are copied in chunks, triggers\n" +
-			"record changes, and then the two tables are swapped. The old table stays until\n" +
-			"--finish; --undo reverses the adoption.\n\n" +
+		Long: "Create or change a table according to its declaration. A missing table is created with\n" +
+			"the periods that it needs now. A rolling table gets what it lacks: columns, roll-ups,\n" +
+			"another length of its periods or of its retention. A plain table with rows is adopted,\n" +
+			"which makes it a rolling table while programs write to it: the rows are copied in chunks\n" +
+			"into a new table, triggers record later changes, and then the new table takes the name\n" +
+			"of the old one. The old table stays until --finish; --undo reverses the adoption.\n\n" +
 			"A table that is partitioned already is taken over in place. The job that creates and\n" +
 			"drops its partitions, such as an event or pg_partman, is stopped; --undo starts it\n" +
 			"again.\n\n" +
-			"With [shards] in the declaration, each node gets the table, and then the head\n" +
-			"presents them as one.\n\n" +
+			"With [shards] in the declaration, the table is created on each node. Then the head,\n" +
+			"the server that programs query, gets a table that presents the rows of all nodes.\n\n" +
 			"The command shows its plan and asks for confirmation. It stores its state beside\n" +
-			"the table, in tables rowmill_*. Ctrl-C is safe at any time: apply continues.",
+			"the table, in tables rowmill_*. Ctrl-C is safe at any time: the next rowmill apply\n" +
+			"continues.",
 		Example: "  rowmill apply readings.toml --dry-run\n" +
 			"  rowmill apply readings.toml --yes",
 		Args: cli.WantArgs(1, 1),
@@ -65,13 +66,13 @@ func (a *app) applyCommand() *cobra.Command {
 	f.kept.define(flags)
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
-	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if some of its keys are not unique\nafterwards: --dry-run names them (default false)")
+	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if the server then no longer keeps some\nof its keys unique; --dry-run names these keys (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table that an adoption has left (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
-	cli.MemoryVar(flags, &f.memory, "memory for every = \"auto\", a `SIZE` such as 8GB (the server's cache)")
-	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows per second to expect for every = \"auto\" (measured on the table)")
+	cli.MemoryVar(flags, &f.memory, "`SIZE` of the memory into which every = \"auto\" fits the periods, such as 8GB (the server's cache)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second, by which every = \"auto\" chooses the period (measured on the table)")
 	f.limits.define(flags)
-	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; changes are still applied and verified")
+	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; until then, the new table follows all changes")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
 	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (no pause)")
 	return c

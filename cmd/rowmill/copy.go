@@ -67,13 +67,15 @@ func (a copies) copySendCommand() *cobra.Command {
 		Short: "Send a server's data to the hosts of a chain",
 		Long: "Send a server's data to the hosts of a chain, on which rowmill copy receive runs.\n\n" +
 			"SOURCE is the data directory of a stopped MariaDB, MySQL or PostgreSQL server; the\n" +
-			"directory of a running server is refused. Or SOURCE is the URL of a running server. Its\n" +
-			"backup is then made first: by mariadb-backup; by pg_basebackup, checked by\n" +
-			"pg_verifybackup; of a SQLite file by VACUUM INTO. The backup is removed once all hosts\n" +
-			"have their copy. Debian has no such program for a running MySQL server. Symbolic links\n" +
-			"are refused, and so are tablespaces outside of the directory.\n\n" +
-			"The exit code is 0 when each host has its copy, with the same BLAKE3 as the source, and\n" +
-			"else 1. Send again to the hosts that failed, with the same command: they continue.",
+			"directory of a running server is refused. Or SOURCE is the URL of a running server. A\n" +
+			"backup is then made first: of MariaDB by mariadb-backup, of PostgreSQL by pg_basebackup\n" +
+			"(and checked by pg_verifybackup), of a SQLite file by VACUUM INTO. The backup is removed\n" +
+			"once all hosts have their copy. A running MySQL server is refused: Debian has no program\n" +
+			"for its backup. Symbolic links are refused, and so are tablespaces outside of the\n" +
+			"directory.\n\n" +
+			"The exit code is 0 if each host has its copy, with the same BLAKE3 hash as the source,\n" +
+			"and otherwise 1. For the hosts that failed, run the same command again: it continues\n" +
+			"their copies.",
 		Example: "  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token\n" +
 			"  rowmill copy send mariadb://root@localhost/?socket=/run/mysqld/mysqld.sock host1:9189 --token-file token --zstd\n" +
 			"  rowmill copy send /srv/mysql host1:9189 host2:9189 --token-file token --dry-run",
@@ -86,7 +88,7 @@ func (a copies) copySendCommand() *cobra.Command {
 	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second: a `SIZE` such as 100MB/s (no limit)")
 	flags.DurationVar(&f.Patience, "patience", 30*time.Second, "how long a host that doesn't answer is tried before it is left out")
 	flags.StringVar(&f.stage, "stage", "", "`DIRECTORY` for the backup of a running server (one in .rowmill in the working directory)")
-	flags.BoolVar(&f.dry, "dry-run", false, "ask all hosts what they could take, and send nothing (default false)")
+	flags.BoolVar(&f.dry, "dry-run", false, "ask each host whether it can be reached and has enough space, and send nothing (default false)")
 	return c
 }
 
@@ -95,10 +97,10 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receive DIRECTORY",
 		Short: "Receive a copy, and pass it on to the next host",
-		Long: "Receive a copy in a directory, and send it on to the next host of the chain. The source\n" +
-			"names that host. The directory is created if it is missing, and must otherwise be empty\n" +
-			"or have part of the copy from an earlier run. That part is checked by its hashes, and\n" +
-			"the copy continues.\n\n" +
+		Long: "Receive a copy in a directory, and send it on to the next host of the chain, which the\n" +
+			"source names. The directory is created if it is missing. Otherwise it must be empty or\n" +
+			"have part of the copy from an earlier run. That part is checked by its hashes, and the\n" +
+			"copy continues.\n\n" +
 			"The command waits for its sender without a time limit, also after the connection is\n" +
 			"lost. It ends when the copy is on disk and the source has confirmed that all hosts are\n" +
 			"done. A complete copy without a confirmation is an error: run the same commands again\n" +
@@ -114,12 +116,12 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	flags := c.Flags()
 	f.defineCommon(flags)
 	flags.StringVar(&f.listen, "listen", "", "wait for the sender at `ADDRESS`: :9189 is on loopback, 0.0.0.0:9189 on all interfaces")
-	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server whose replica the copy becomes, with the account for it (none)")
+	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server that the copy is to replicate, with the account for replication (none)")
 	return c
 }
 
 func (f *copyFlags) defineCommon(flags *pflag.FlagSet) {
-	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the secret of all hosts, at least 16 characters, that only its owner may read")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the secret that all hosts share, at least 16 characters; only the file's owner may be able to read it")
 	flags.StringVar(&f.metrics, "listen-metrics", "", "serve a page and /metrics at `ADDRESS`: :9188 is on loopback (nowhere)")
 	flags.BoolVar(&f.withJSON, "json", false, "print the result as JSON (default false)")
 }

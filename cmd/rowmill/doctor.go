@@ -49,8 +49,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
 	cli.DurationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
-	flags.BoolVar(&f.prove, "prove", false, "measure what the remedy of a finding gains, if private servers can show it: insert rows like those\nof --table, in turn with the remedy and without it, in at most 4 minutes a finding (default false)")
-	flags.BoolVar(&f.sql, "print-sql", false, "print the grants that each verb needs for --table, and do nothing else (default false)")
+	flags.BoolVar(&f.prove, "prove", false, "measure how much the remedy of each finding gains, if private servers can show it: insert rows like\nthose of --table, alternately with and without the remedy, for at most 4 minutes a finding (default false)")
+	flags.BoolVar(&f.sql, "print-sql", false, "print the grants that each command of rowmill needs for --table, and do nothing else (default false)")
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")
 	return c
 }

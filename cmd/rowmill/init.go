@@ -34,8 +34,9 @@ func (a *app) initCommand() *cobra.Command {
 			"would change.\n\n" +
 			"Without --table, list the tables of the database, first those whose inserts read\n" +
 			"the most pages from disk.\n\n" +
-			"The command reads catalogs, statistics and some 2,000 rows, and counts the rows of\n" +
-			"the last hour, or day. It changes nothing.",
+			"The command reads catalogs, statistics and some 2,000 rows. It also counts the\n" +
+			"newest rows, of an hour or, if these are few, of a day or a month. It changes\n" +
+			"nothing.",
 		Example: "  rowmill init --target mysql://ingest@db1/metrics\n" +
 			"  rowmill init --target mysql://ingest@db1/metrics --table events > events.toml",
 		Args: cli.WantArgs(0, 0),
@@ -44,7 +45,7 @@ func (a *app) initCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB, sqlite:PATH")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to declare")
-	flags.StringVar(&f.column, "time", "", "the `COLUMN` by which it is to roll (found in the table)")
+	flags.StringVar(&f.column, "time", "", "the `COLUMN` that is to divide the table into periods (found in the table)")
 	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
 	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	flags.BoolVar(&f.json, "json", false, "print the list of tables as JSON (default false)")

@@ -56,16 +56,16 @@ func (a loads) loadCommand() *cobra.Command {
 			"Each row is loaded once: the same command continues after a crash, changes nothing\n" +
 			"if the file is loaded already, and loads the new rows of a file that has grown. If\n" +
 			"rows of an earlier load are missing in the table, the exit code is 1, and --again\n" +
-			"loads the file once more. Missing periods are created, and rows of empty periods are\n" +
-			"loaded as whole periods.\n\n" +
+			"loads the file once more. Missing periods are created. The rows of a period that is\n" +
+			"still empty are loaded into a new table, which then becomes the period.\n\n" +
 			"Rows that can't be loaded go to a file of JSON lines, with line, reason and the row;\n" +
 			"all others are loaded, and the exit code is 1. Rows whose key is in the table are\n" +
 			"counted and skipped; --on-duplicate update changes the table's row, --on-duplicate\n" +
 			"error rejects the new one.\n\n" +
 			"With [shards] in the declaration, each node gets its own rows; the same command\n" +
 			"continues for a node that was down.\n\n" +
-			"--from loads the rows of a table in another database; with --since, each start loads\n" +
-			"only the newest rows.\n\n" +
+			"--from loads the rows of a table in another database; with --since, each run reads\n" +
+			"only the newest rows, such as those of the last 30 minutes.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +
 			"the next rowmill load with that spool loads what a crash left there. When the\n" +
 			"spool is full, the sender waits.",
@@ -84,12 +84,12 @@ func (a loads) loadCommand() *cobra.Command {
 			f.kept.define(flags)
 			flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
 			f.from.define(flags)
-			flags.StringVar(&f.Name, "source", "", "`NAME` that identifies the source, wherever the file lies (its path)")
+			flags.StringVar(&f.Name, "source", "", "`NAME` by which a later load recognizes the source, wherever the file lies (its path)")
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
-			cli.ChoiceVar(flags, &f.OnDuplicate, "on-duplicate", format.SkipDuplicate, []string{format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate}, "`WAY` to treat a row whose key is in the table: skip it, update the table's\nrow, or error, to reject it as a bad row")
-			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "create missing periods, as far as keep allows them: `WAY` true, false, or always: also more than 1,000, or in the far future")
+			cli.ChoiceVar(flags, &f.OnDuplicate, "on-duplicate", format.SkipDuplicate, []string{format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate}, "`WAY` to treat a row whose key is in the table: skip (keep the table's row),\nupdate (change the table's row), or error (reject it as a bad row)")
+			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "`WAY` to treat rows without a period: true (create periods that keep allows), false (reject the rows), or always (create also more than 1,000 periods, or periods in the far future)")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
@@ -98,7 +98,7 @@ func (a loads) loadCommand() *cobra.Command {
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
 			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (rows are inserted), publish (an empty period is filled at once), merge (as publish, and a past period with rows is rewritten, with the rows of the file added), or auto (chosen for each period)")
-			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for rows to publish; more rows are kept in .rowmill in the working directory")
+			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for the rows of periods to publish or merge; further rows go to a file in .rowmill in the working directory")
 			cli.IntWithin(flags, &f.Parallel, "parallel", 0, 0, 64, "periods published at a time; SQLite takes one (the number of processors)")
 			cli.IntWithin(flags, &f.files, "files", ingest.DefaultFiles, 1, 64, "sources read at a time; they share the --writers; SQLite takes one")
 			cli.IntWithin(flags, &f.Writers, "writers", lane.DefaultWriters, 1, 64, "batches sent at a time; SQLite takes one")

@@ -44,9 +44,9 @@ func (a pauses) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause FILE.toml... --for 1h",
 		Short: "Pause the maintenance of a table for a time",
-		Long: "Pause the maintenance of a table by rowmill run, or its adoption by rowmill apply.\n" +
-			"The pause ends by itself. It is a row in the table's database, which every process\n" +
-			"follows before its next task, and before the next rows that it copies; rowmill status\n" +
+		Long: "Pause the maintenance of a table by rowmill run, or its adoption by rowmill apply. The\n" +
+			"pause ends after the time of --for. It is a row in the table's database. Every process\n" +
+			"reads this row before its next task, and before it copies further rows; rowmill status\n" +
 			"shows it.\n\n" +
 			"While the creation of periods is paused, inserts fail once the existing periods are\n" +
 			"full.",

@@ -54,10 +54,10 @@ func (a planner) planCommand() *cobra.Command {
 		Short: "Estimate a suitable period, and a table's size and insert rate",
 		Long: "Estimate the period that fits into memory, a table's size, and the insert rate to\n" +
 			"expect. Each figure is printed with its source.\n\n" +
-			"Bytes per row, of the rows and of each index, are measured: the command creates a\n" +
+			"The bytes per row of the table and of each index are measured: the command creates a\n" +
 			"scratch table, rowmill_scratch_..., fills it with rows of the declared table, or with\n" +
-			"generated rows if that has none, and drops it, also after Ctrl-C. If the command is\n" +
-			"killed, the next plan drops the table. Nothing else is changed.",
+			"generated rows if the declared table has none, and drops it, also after Ctrl-C. If the\n" +
+			"command is killed, the next plan drops the scratch table. Nothing else is changed.",
 		Example: "  rowmill plan readings.toml --rate 5000/s\n" +
 			"  rowmill plan readings.toml --row-bytes 102 --rate 509/s --memory 2GB\n" +
 			"  rowmill plan readings.toml --record run.jsonl --prices prices.toml --html prices.html",

@@ -52,9 +52,9 @@ func (a queries) queryCommand() *cobra.Command {
 		Short: "Answer a query over a partitioned table on several connections",
 		Long: "Answer a query over a partitioned table on several connections. The query is split into\n" +
 			"pieces, each for some of the partitions. The pieces run in parallel in one snapshot, and\n" +
-			"their results are merged. The answer is the server's own, byte for byte. A query for\n" +
-			"which that isn't certain is sent to the server unsplit: --explain says why. --check\n" +
-			"compares the split answer with the unsplit one.\n\n" +
+			"their results are merged into the answer that the server itself would give, byte for\n" +
+			"byte. If that answer can't be guaranteed, the query is sent to the server unsplit:\n" +
+			"--explain says why. --check compares the split answer with the unsplit one.\n\n" +
 			"The query is the argument, or comes from --file, or from standard input. Several\n" +
 			"statements, with semicolons between them, are run in turn. Only queries are run, in\n" +
 			"read-only transactions. Ctrl-C ends them on the server.\n\n" +
@@ -81,7 +81,7 @@ func (a queries) queryCommand() *cobra.Command {
 		{"How it is answered", func(flags *pflag.FlagSet) {
 			cli.IntWithin(flags, &f.options.Parallel, "parallel", 0, 0, 256, "connections that read; 0 is one for each core of the server if it is on\nthis machine, else 4")
 			cli.SizeVar(flags, &f.options.Memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory for merging; beyond it the server merges, in a temporary table")
-			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of binary fractions, and variances, whose last digits then differ (default false)")
+			flags.BoolVar(&f.options.Inexact, "inexact", false, "also split sums and averages of floating-point numbers, and variances: their last digits may then differ (default false)")
 			flags.BoolVar(&f.options.ByRange, "by-range", false, "also split a table without partitions, by ranges of its primary key (default false)")
 			cli.ChoiceVar(flags, &f.snapshot, "snapshot", snapshotAuto, []string{snapshotAuto, snapshotLock, snapshotRequire}, "let all connections see the same rows: `HOW` auto (if the server can do it without a lock, else it\nwarns), lock (by a brief lock against writes, if needed), or require (if it can't, don't split)")
 			flags.BoolVar(&f.options.NoRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")

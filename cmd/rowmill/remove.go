@@ -27,12 +27,13 @@ func (a adoptions) removeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove FILE.toml",
 		Short: "Stop maintaining a table, and remove everything that is rowmill's",
-		Long: "Stop maintaining a table. It stays with all of its rows, as an ordinary partitioned\n" +
-			"table. With --plain it becomes a plain table: as in rowmill apply, the rows are copied\n" +
-			"while programs write, within the limits below. On SQLite the rows are always copied, in\n" +
-			"one transaction. Everything that is rowmill's is removed: the declaration, triggers,\n" +
-			"the views of roll-ups, all records of the table and, with the last table, rowmill's own\n" +
-			"tables. The tables of roll-ups stay, unless --drop-rollups is given.\n\n" +
+		Long: "Stop maintaining a table. The table stays with all of its rows, as an ordinary\n" +
+			"partitioned table. With --plain it becomes a plain table: as in rowmill apply, the rows\n" +
+			"are copied while programs write, within the limits below. On SQLite the rows are always\n" +
+			"copied, in one transaction. Everything that is rowmill's is removed: the declaration,\n" +
+			"triggers, the views of roll-ups, what rowmill has recorded about the table and, with the\n" +
+			"last table, rowmill's own tables. The tables of roll-ups stay, unless --drop-rollups is\n" +
+			"given.\n\n" +
 			"The command shows its plan and asks for confirmation. It may be interrupted or\n" +
 			"killed at any time: the same command completes it.",
 		Example: "  rowmill remove readings.toml --dry-run\n" +

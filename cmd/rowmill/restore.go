@@ -53,7 +53,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	flags.BoolVar(&f.list, "list", false, "list the archives, and change nothing (default false)")
 	flags.BoolVar(&f.verify, "verify", false, "with --list, verify each file by reading all of it (default false)")
 	flags.BoolVar(&f.release, "release", false, "let retention drop the restored period again (default false)")
-	flags.BoolVar(&f.withoutSeal, "without-seal", false, "restore rows that the file proves, though their checksum differs from\nthe period's seal (default false)")
+	flags.BoolVar(&f.withoutSeal, "without-seal", false, "trust the file alone: restore its rows even if their checksum differs from\nthe checksum of the period's seal (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.withJSON, "json", false, "print JSON (default false)")
 	return c

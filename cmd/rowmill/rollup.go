@@ -48,8 +48,8 @@ func (a *app) rollupRefreshCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	f.kept.define(flags)
-	flags.StringVar(&f.from, "from", "", "begin of the range, a `TIME` in UTC or a key (required)")
-	flags.StringVar(&f.to, "to", "", "end of the range, a `TIME` in UTC or a key, not part of it (required)")
+	flags.StringVar(&f.from, "from", "", "`TIME` in UTC, or key, that begins the range (required)")
+	flags.StringVar(&f.to, "to", "", "`TIME` in UTC, or key, before which the range ends (required)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.asJSON, "json", false, "print JSON (default false)")
 	return c

@@ -62,9 +62,10 @@ It gets its memory, redo log and durability from the target:
               place of spider or fdw: MariaDB's and MySQL's by GTID, PostgreSQL's by
               streaming; they share its memory, and are started and stopped with it (0)
   galera      with MariaDB, a Galera cluster of N servers: this one and N-1 others, NAME-1
-              and so on, in place of the above; they share its memory (0)
+              and so on, in place of spider, fdw and replicas; they share its memory (0)
   semisync    true: a commit waits until a replica has received it (false)
-  version     9.7, 11.8 or 18, of the servers that are installed (the first found)
+  version     such as 9.7, 11.8 or 18: use an installed server of this version (the first
+              server found)
   memory      buffer pool, RocksDB's block cache, or PostgreSQL's shared_buffers,
               beside which the kernel caches its files, too: PostgreSQL has no direct I/O
               (128MB; M is 1048576 bytes)

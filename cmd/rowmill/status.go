@@ -25,9 +25,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: "Show the state of rolling tables: periods with state, rows and size, how long the\n" +
 			"periods created ahead will last, how far roll-ups are computed, changes in progress, the\n" +
 			"last and the next actions, and the progress of an adoption. The command changes nothing.\n\n" +
-			"Exit status 1 means that action is required: problems are listed last, with what\n" +
-			"to try. Exit status 4 means that the state of a table is unknown: its server\n" +
-			"doesn't answer, or it was never applied.",
+			"Exit status 1 means that action is required: problems are listed last, with what to\n" +
+			"try. Exit status 4 means that the state of a table is unknown: its server doesn't\n" +
+			"answer, or the table was never applied.",
 		Example: "  rowmill status readings.toml\n" +
 			"  rowmill status readings.toml --json",
 		Args: cli.WantArgs(1, -1),

@@ -123,7 +123,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	seedVar(flags, s, "`number` that all rows derive from")
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
-	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "drop the oldest of more than `N` periods while inserts run (default keep all)")
+	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", 0, "keep the newest `N` periods, and drop older ones while inserts run (default keep all)")
 	flags.Var(cli.CountOf(&s.KeepRows), "keep-rows", "keep the table at `N` rows while inserts run: delete the oldest rows of a plain table,\ndrop the oldest periods of a rolling table (default keep all)")
 	cli.IntVar(flags, &s.Readers, "readers", 0, "clients that run the preset's queries beside the inserts, `N`: only presets classic and ibench have queries")
 	flags.Var(cli.CountOf(&s.ReadAfter), "read-after", "rows in the table before the first query (default 1M, with --readers)")

@@ -87,8 +87,8 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")
 	f.define(flags)
 	cli.IntVar(flags, &f.spec.Batch, "batch", 1, "rows in one inserting transaction, `N`")
-	flags.Float64Var(&f.cells.Mix, "mix", 50, "`percent` of the clients of mixed that select")
-	cli.IntVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and report the confidence of ratios")
+	flags.Float64Var(&f.cells.Mix, "mix", 50, "`percent` of the clients that select in operation mixed")
+	cli.IntVar(flags, &f.spec.Repeat, "repeat", 1, "measure the matrix `N` times, and report confidence intervals of the ratios")
 	f.defineOutputs(flags)
 	return c
 }
@@ -98,9 +98,9 @@ func (a benchmarks) benchPointsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "points",
 		Short: "Measure selects of N random values of an index, and compare two server settings",
-		Long: "Measure selects of N random values of an indexed column, WHERE k IN (...), at 1 to N\n" +
-			"concurrent clients. All clients use the same index at once, which shows what they\n" +
-			"contend for. The rows of every select are counted.\n\n" +
+		Long: "Measure selects of random values of an indexed column, WHERE k IN (...), at several\n" +
+			"numbers of concurrent clients. All clients use the same index at once, which shows what\n" +
+			"they contend for. The rows of every select are counted.\n\n" +
 			"With --set, two settings of the server are compared: both are measured in turn,\n" +
 			"repeatedly, and the ratio is reported with its 95% confidence interval. Each value\n" +
 			"gets a private server (sandbox:) that is started with it; on SQLite a setting is an\n" +

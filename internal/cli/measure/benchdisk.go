@@ -31,7 +31,7 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 		Long: "Measure what the disk below a folder gives: requests per second, bytes per second and\n" +
 			"latencies, for each size of request, depth of the queue and share of writes, at random\n" +
 			"and in sequence; how long an fsync takes; and appending as a server does to its redo\n" +
-			"log. fio makes the requests, past the system's cache. Settings to try on a server are\n" +
+			"log. fio makes the requests, bypassing the system's cache. Settings to try on a server are\n" +
 			"derived from the results. Kinds of jobs:\n" +
 			"  random      blocks at random places\n" +
 			"  sequential  one block after the other\n" +

@@ -37,7 +37,8 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"The last three need a private server. Each way with each number of clients is one\n" +
 			"run of the record.\n\n" +
 			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
-			"refused, unless --drop-existing is given. null: measures what the clients cost alone.",
+			"refused, unless --drop-existing is given. With --target null: it measures what the\n" +
+			"clients cost alone.",
 		Example: "  rowmill bench hotrow --target 'sandbox:mariadb?memory=256MB' --clients 100,1000\n" +
 			"  rowmill bench hotrow --target 'sandbox:postgres' --clients 200 --ways plain,slots --time 10s",
 		Args: cli.WantArgs(0, 0),
@@ -56,7 +57,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
 	cli.IntVar(flags, &hot.Slots, "slots", 32, "rows that way slots spreads the count over, `N`")
-	cli.DurationVar(flags, &hot.Cache, "cache", 0, "maximum age of the count that a run reads, such as 5s (default it is read each time)")
+	cli.DurationVar(flags, &hot.Cache, "cache", 0, "let runs use a count that was read up to this time ago, such as 5s (default: each run reads it)")
 	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each way with each number of clients `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")

@@ -27,21 +27,21 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "keep FILE.toml",
 		Short: "Measure what the maintenance of a declared table costs its inserts",
-		Long: "Insert into a declared table at a fixed rate while it is maintained, and list every\n" +
-			"insert that took longer than --stall with what maintenance did at that moment:\n" +
-			"create, rollup, seal, rebuild, merge, archive, drop. Response times count from when\n" +
-			"an insert was due, so that inserts delayed by a stall are included.\n\n" +
+		Long: "Insert into a declared table at a fixed rate while it is maintained. Every insert that\n" +
+			"took longer than --stall is listed, and beside it what maintenance did at that moment:\n" +
+			"create, rollup, seal, rebuild, merge, archive, drop. Response times count from when an\n" +
+			"insert was due, so that inserts delayed by a stall are included.\n\n" +
 			"Rows have the current time and keys spread over a key space; the other columns are\n" +
 			"filled according to their types. The rows stay in the table, as those of an\n" +
 			"application do. An insert that meets an error fails the run, even if a retry\n" +
 			"succeeds.\n\n" +
-			"The table is maintained by rowmill run, in another process or, with --with-run, in\n" +
-			"this one. With --speed 60 the clock runs 60 times as fast, so that hours of periods\n" +
-			"pass in minutes; a rowmill run in another process reads this clock from the file of\n" +
-			"--clock, by its own --clock. By a fast clock, current rows soon exceed their\n" +
-			"retention, and periods are created ahead of the real time. --speed is therefore\n" +
-			"refused, except on a private server or for a table without rows; use that table for\n" +
-			"this benchmark only.\n\n" +
+			"The table is maintained by rowmill run, in another process or, with --with-run, in this\n" +
+			"one. With --speed 60 the clock runs 60 times as fast, so that hours of periods pass in\n" +
+			"minutes. It is written to the file of this command's --clock; give that file to a\n" +
+			"rowmill run in another process as its --clock. With a fast clock, current rows soon\n" +
+			"exceed their retention, and periods are created ahead of the real time. --speed is\n" +
+			"therefore refused, except on a private server or for a table without rows. Use such a\n" +
+			"table for this benchmark only.\n\n" +
 			"The table must have been applied. On a private server, or in a temporary file, the\n" +
 			"command applies the declaration. With a private server, it also syncs a separate file\n" +
 			"of 4 KiB 20 times a second: if a sync takes as long as a stall, the disk caused it.",

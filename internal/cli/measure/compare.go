@@ -56,16 +56,18 @@ func CompareCommand(app *cli.App) *cobra.Command {
 			"interval, and a verdict: B is faster, B is slower, or no difference is shown.\n\n" +
 			"Several runs of one configuration, as --repeat makes them, are compared as repeats: the\n" +
 			"first run of A with the first of B, and so on. If a record has several configurations,\n" +
-			"such as both layouts, equal configurations are paired. The two configurations in a\n" +
-			"single record are compared with each other; --a and --b choose two of more.\n\n" +
+			"such as both layouts, equal configurations are paired. If a single record has two\n" +
+			"configurations, they are compared with each other; if it has more, --a and --b choose\n" +
+			"two.\n\n" +
 			"Differences between the conditions of two runs are listed before the figures:\n" +
 			"durability, versions, settings, machines, schemas, workloads, unverified rows.\n\n" +
-			"Records of rowmill bench matrix, mixed, points and scan are compared cell by cell, each\n" +
-			"with the cell of the same levels, in one table.\n\n" +
-			"Touches no server: it only reads the files. With --repeat, it runs the configurations\n" +
-			"of both records again, alternately (A B B A ...); it prints what it will run and which\n" +
-			"tables it drops, and asks. Only alternating runs distinguish a difference between the\n" +
-			"configurations from a change of the machine.\n\n" +
+			"Records of rowmill bench matrix, mixed, points and scan are compared in one table: each\n" +
+			"cell with the cell that was measured under the same choices, such as equal operation and\n" +
+			"clients.\n\n" +
+			"Touches no server, unless --repeat is given: it only reads the files. With --repeat, it\n" +
+			"runs the configurations of both records again, alternately (A B B A ...); it prints what\n" +
+			"it will run and which tables it drops, and asks. Only alternating runs distinguish a\n" +
+			"difference between the configurations from a change of the machine.\n\n" +
 			"Exit codes: 0 compared, 1 failed, 2 usage, 3 a regression beyond --threshold is shown,\n" +
 			"4 the runs are too few or too short to judge by --threshold.",
 		Example: "  rowmill compare before.jsonl after.jsonl --threshold 5%\n" +
@@ -77,7 +79,7 @@ func CompareCommand(app *cli.App) *cobra.Command {
 	flags := c.Flags()
 	flags.Var(&f.a, "a", "side A: the runs with `FIELD=VALUE` in their header, such as layout=plain or batch=1000; several with commas (default all of A.jsonl)")
 	flags.Var(&f.b, "b", "side B: the runs with `FIELD=VALUE` in their header (default all of B.jsonl)")
-	flags.Var(cli.FractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the interval lies below 1 (default never)")
+	flags.Var(cli.FractionOf(&f.threshold), "threshold", "exit with 3 if B's mean rate is lower than A's by more than this `share`, such as 5%, and the ratio's whole confidence interval is below 1 (default never)")
 	cli.IntWithin(flags, &f.repeat, "repeat", 0, 0, math.MaxInt32, "run both sides again `N` times each, in turn, and compare those runs (default 0: compare what is recorded)")
 	flags.StringVar(&f.out, "out", "", "write the records of --repeat to this `file`, replacing it (default none)")
 	flags.BoolVar(&f.yes, "yes", false, "don't ask before --repeat drops and fills tables (default false)")

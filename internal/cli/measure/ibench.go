@@ -31,17 +31,17 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"  l.x     build the three secondary indexes\n" +
 			"  l.i1    insert Y rows, 50 per transaction, and delete as many of the oldest\n" +
 			"  l.i2    the same with Z rows, 5 per transaction\n" +
-			"  settle  have the server complete the work that writes deferred\n" +
+			"  settle  let the server complete the work that it put off during the writes\n" +
 			"  qr100   range queries by the indexes, while each client inserts 100 rows/s\n" +
 			"  qp100   queries by the primary key, likewise\n" +
 			"  qr500 qp500 qr1000 qp1000   the same at 500 and at 1000 rows/s\n\n" +
 			"Each client has its own table. A second client deletes from the table and, in the\n" +
 			"query steps, a third one queries it. A query step meets its SLA if at least 95% of\n" +
 			"the rate was inserted.\n\n" +
-			"On the server it creates the tables purchases, or purchases_1 and so on, reads\n" +
-			"them back at the end as a proof, and leaves them there. Existing tables are\n" +
-			"refused, unless --drop-existing is given. If --steps lacks l.i0, the run continues\n" +
-			"with them. Private servers and temporary files are removed.\n\n" +
+			"On the server it creates the tables purchases, or purchases_1 and so on, reads them\n" +
+			"back at the end as a proof, and leaves them there. Existing tables are refused,\n" +
+			"unless --drop-existing is given or --steps lacks l.i0: then the run continues with\n" +
+			"the existing tables. Private servers and temporary files are removed.\n\n" +
 			"docs/benchmarks.md compares the command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
@@ -68,7 +68,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	flags.Var(cli.CountOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
 	cli.IntVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
-	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, on the tables that an earlier run has left")
+	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, they use the tables that an earlier run has left")
 	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
 	methodVar(flags, &s)
 	seedVar(flags, &s, "`number` that all rows and queries derive from")

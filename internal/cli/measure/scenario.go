@@ -32,7 +32,7 @@ func (a benchmarks) benchScenarioCommand() *cobra.Command {
 		Short: "Run a named experiment and compare it with published figures",
 		Long: "Run a named experiment, and compare its figures with published ones. A scenario is a\n" +
 			"declaration: which runs are made, with how much memory for how many rows, what was\n" +
-			"published, and which shape is expected. Built in are\n" +
+			"published, and which run is expected to be faster, or where a rate falls. Built in are\n" +
 			strings.Join(scenario.Names(), ", ") + "; --list explains them.\n" +
 			"--print prints one, to begin a file of your own.\n\n" +
 			"First, the final size of the tables is estimated from a sample, because the scenario\n" +

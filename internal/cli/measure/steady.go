@@ -29,18 +29,18 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "steady",
 		Short: "Hold a small constant load for a day and show when it was not held",
-		Long: "Insert at a small constant rate for a day, or for --time, and record the rate and\n" +
-			"the latency with the CPU time stolen by the host, the pressure on processor, memory\n" +
-			"and disk, the processor's frequency, throttling, and the duration of a fixed\n" +
-			"computation, executed once a second. The report says for which share of the time the\n" +
-			"load was below target, when, and what coincided with it.\n\n" +
+		Long: "Insert at a small constant rate for a day, or for --time. The record has the rate and\n" +
+			"the latency and, beside them, the CPU time stolen by the host, the pressure on\n" +
+			"processor, memory and disk, the processor's frequency, throttling, and the duration of a\n" +
+			"fixed computation, executed once a second. The report says for which share of the time\n" +
+			"the load was below target, when, and what coincided with it.\n\n" +
 			"On the server it creates the preset's table as a rolling table and leaves it there.\n" +
 			"Only its newest periods are kept, so that its size stays constant. An existing table\n" +
 			"is refused, unless --drop-existing is given. Private servers and temporary files are\n" +
 			"removed.\n\n" +
-			"A lost connection is retried for --retry-for; that time counts as below target.\n" +
-			"rowmill report can read the record at any moment. It overlays the records of two\n" +
-			"machines.",
+			"A lost connection is retried for --retry-for; that time counts as below target. rowmill\n" +
+			"report can read the record at any moment, and can draw the records of two machines in\n" +
+			"one chart.",
 		Example: "  rowmill bench steady --target mariadb://bench@db1/test --time 24h --rate 100 --p99 50ms\n" +
 			"  rowmill bench steady --target sqlite:steady.db --time 10m --html steady.html\n" +
 			"  rowmill report steady-db1.jsonl steady-db2.jsonl --html both.html",
