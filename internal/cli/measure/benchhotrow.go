@@ -22,9 +22,9 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 		Long: "Measure thousands of clients that count in one row: each run reads the count, looks\n" +
 			"whether the user is counted already, and then inserts the user and adds one to the\n" +
 			"count in a transaction. A row's lock is held until the commit has returned, so the\n" +
-			"rate has a ceiling: it is measured with one client, and printed beside the rate. A\n" +
-			"deadlock or a lock timeout begins the run again. At the end, the count must be the\n" +
-			"number of users and of acknowledged runs. Ways to count:\n" +
+			"rate has a ceiling. This ceiling is measured with one client, and printed beside the\n" +
+			"rate. After a deadlock or a lock timeout, the run begins again. At the end, the count\n" +
+			"must be the number of users and of acknowledged runs. Ways to count:\n" +
 			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
 			"  update-first  the UPDATE before the INSERT: its lock is held for longer\n" +
 			"  one-trip      the four statements in one round trip\n" +
@@ -37,8 +37,8 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"The last three need a private server. Each way with each number of clients is one\n" +
 			"run of the record.\n\n" +
 			"It creates the tables fan_of and fan_count, and leaves them there. Existing tables are\n" +
-			"refused, unless --drop-existing is given. With --target null: it measures what the\n" +
-			"clients cost alone.",
+			"refused, unless --drop-existing is given. With target null: (no server), it measures\n" +
+			"what the clients cost alone.",
 		Example: "  rowmill bench hotrow --target 'sandbox:mariadb?memory=256MB' --clients 100,1000\n" +
 			"  rowmill bench hotrow --target 'sandbox:postgres' --clients 200 --ways plain,slots --time 10s",
 		Args: cli.WantArgs(0, 0),

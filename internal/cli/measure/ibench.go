@@ -40,8 +40,8 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 			"the rate was inserted.\n\n" +
 			"On the server it creates the tables purchases, or purchases_1 and so on, reads them\n" +
 			"back at the end as a proof, and leaves them there. Existing tables are refused,\n" +
-			"unless --drop-existing is given or --steps lacks l.i0: then the run continues with\n" +
-			"the existing tables. Private servers and temporary files are removed.\n\n" +
+			"unless --drop-existing is given. If --steps lacks l.i0, the run continues with the\n" +
+			"existing tables. Private servers and temporary files are removed.\n\n" +
 			"docs/benchmarks.md compares the command with the published benchmark.",
 		Example: "  rowmill bench ibench --target 'sandbox:mariadb?memory=64MB' --rows 1M --out ibench.jsonl\n" +
 			"  rowmill bench ibench --target postgres://me@db1/test --rows 30M --clients 4 \\\n" +
