@@ -74,7 +74,7 @@ func (a *app) applyCommand() *cobra.Command {
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; until then, the new table follows all changes")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
-	flags.DurationVar(&f.pause, "pause", 0, "pause the adoption that another rowmill apply runs, for this time, as\nrowmill pause --policy adopt does, and do nothing else (no pause)")
+	flags.DurationVar(&f.pause, "pause", 0, "do nothing but pause, for this time, the adoption that another\nrowmill apply runs; the same as rowmill pause --policy adopt (no pause)")
 	return c
 }
 

@@ -73,7 +73,7 @@ func (a queries) queryCommand() *cobra.Command {
 	flagGroups(c, []flagGroup{
 		{"What is asked", func(flags *pflag.FlagSet) {
 			flags.StringVar(&f.target, "target", "", "the database, as a `URL`, such as mariadb://USER@HOST/DB")
-			flags.StringVar(&f.shards, "shards", "", "the declaration `FILE.toml` of a table with [shards], whose nodes are then read directly;\nits target is the default of --target")
+			flags.StringVar(&f.shards, "shards", "", "the declaration `FILE.toml` of a table with [shards]: read the table's nodes directly;\nthe target in the declaration is the default of --target")
 			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (the argument)")
 			flags.BoolVar(&f.explain, "explain", false, "say how the query would be answered, and run nothing (default false)")
 			flags.BoolVar(&f.check, "check", false, "answer the query whole and split, and compare the answers byte for byte; exit code 1 if they differ (default false)")

@@ -62,7 +62,7 @@ func ReportCommand(app *cli.App) *cobra.Command {
 	c.Flags().StringVar(&f.md, "md", "", "write Markdown tables to this `file`, \"-\" for standard output (default none)")
 	c.Flags().StringVar(&f.csv, "csv", "", "write CSV to this `file`, \"-\" for standard output: a line for each interval, or for each cell of\nan experiment of several factors (default none)")
 	c.Flags().BoolVar(&f.json, "json", false, "print the summaries as JSON instead of text (default false)")
-	cli.ChoiceVar(c.Flags(), &f.format, "interval-format", "", intervalFormats, "print a line for each interval instead, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
+	cli.ChoiceVar(c.Flags(), &f.format, "interval-format", "", intervalFormats, "instead of the report, print a line for each interval, in this `format`: rowmill (for people) or\nibench (the insert benchmark's 17 columns) (default none)")
 	c.Flags().StringVar(&f.title, "title", "", "`title` of the picture (default made from the first run)")
 	c.Flags().BoolVar(&f.log, "log", false, "draw the picture's rate on a logarithmic axis (default false)")
 	c.Flags().BoolVar(&f.elapsed, "elapsed", false, "align runs of bench steady at their start instead of by the time of day (default false)")
