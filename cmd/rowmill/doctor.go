@@ -37,8 +37,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Find what slows down or endangers inserts on a server",
 		Long: "Find what slows down or endangers inserts on a server: in its settings, in its\n" +
-			"counters, which are read twice, and in the keys of one table, or of the ten\n" +
-			"largest. Each finding has its evidence, the remedy, and what the remedy costs.\n\n" +
+			"counters, which are read twice, and in the keys of one table, or of the ten largest\n" +
+			"tables. Each finding has its evidence, the remedy, and what the remedy costs.\n\n" +
 			"Exit status 1 means that there are findings. Nothing is changed.",
 		Example: "  rowmill doctor --target mysql://ingest@db1/metrics\n" +
 			"  rowmill doctor --target postgres://ingest@db1/metrics --table events --json",

@@ -34,7 +34,7 @@ func (f *ingestFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.spool, "ingest-spool", "", "keep the rows of --ingest in `DIRECTORY` until they are loaded")
 	cli.SizeVar(flags, &f.spoolBytes, "ingest-spool-size", "1GiB", 1<<20, "`SIZE` of each table's spool, beyond which requests are refused")
 	cli.SizeVar(flags, &f.bodyBytes, "ingest-body", "32MiB", 1<<10, "`SIZE` of the largest request; a compressed one may be no larger after decompression either")
-	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line; each request must have one of them (none)")
+	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line; each request must have one of the tokens (none)")
 	flags.StringVar(&f.cert, "ingest-cert", "", "`FILE` with the certificate for HTTPS, in PEM (no HTTPS)")
 	flags.StringVar(&f.key, "ingest-key", "", "`FILE` with the certificate's key")
 	flags.BoolVar(&f.insecure, "ingest-insecure", false, "take rows from other hosts without a token or without HTTPS (default false)")

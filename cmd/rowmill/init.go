@@ -28,15 +28,15 @@ func (a *app) initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Write the declaration of an existing table, or list the tables that need one",
-		Long: "Write the declaration of an existing table to standard output: the column by which\n" +
-			"it rolls, its keys, the period that fits into memory, each with its reason. Further\n" +
-			"settings are proposed as comments. rowmill apply FILE --dry-run then shows what it\n" +
-			"would change.\n\n" +
+		Long: "Write the declaration of an existing table to standard output: the column that\n" +
+			"divides the table into periods, the keys, and the period that fits into memory, each\n" +
+			"with the reason. Further settings are proposed as comments. rowmill apply FILE\n" +
+			"--dry-run then shows what apply would change.\n\n" +
 			"Without --table, list the tables of the database, first those whose inserts read\n" +
 			"the most pages from disk.\n\n" +
-			"The command reads catalogs, statistics and some 2,000 rows. It also counts the\n" +
-			"newest rows, of an hour or, if these are few, of a day or a month. It changes\n" +
-			"nothing.",
+			"The command reads catalogs, statistics and some 2,000 rows. To learn the insert\n" +
+			"rate, it counts the rows of the newest hour or, if they are few, of the newest day\n" +
+			"or month. It changes nothing.",
 		Example: "  rowmill init --target mysql://ingest@db1/metrics\n" +
 			"  rowmill init --target mysql://ingest@db1/metrics --table events > events.toml",
 		Args: cli.WantArgs(0, 0),

@@ -23,7 +23,7 @@ type keptFlags struct {
 }
 
 func (f *keptFlags) define(flags *pflag.FlagSet) {
-	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; for a table with [shards], also the name of one node")
+	flags.StringVar(&f.target, "target", "", "database to use instead of the declaration's `URL`; for a table with [shards], the name of one node is possible, too")
 	flags.StringVar(&f.clock, "clock", "", "for tests: take the current time from this `FILE`, which has a time such as 2026-03-29T01:00:00Z and is read again and again")
 	_ = flags.MarkHidden("clock") // no error: the line above defines the flag
 }

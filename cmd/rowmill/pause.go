@@ -45,8 +45,8 @@ func (a pauses) pauseCommand() *cobra.Command {
 		Use:   "pause FILE.toml... --for 1h",
 		Short: "Pause the maintenance of a table for a time",
 		Long: "Pause the maintenance of a table by rowmill run, or its adoption by rowmill apply. The\n" +
-			"pause ends after the time of --for. It is a row in the table's database. Every process\n" +
-			"reads this row before its next task, and before it copies further rows; rowmill status\n" +
+			"pause ends after the time of --for. The pause is a row in the table's database: every\n" +
+			"process reads it before its next task, and before it copies further rows. rowmill status\n" +
 			"shows it.\n\n" +
 			"While the creation of periods is paused, inserts fail once the existing periods are\n" +
 			"full.",
@@ -58,7 +58,7 @@ func (a pauses) pauseCommand() *cobra.Command {
 	flags := c.Flags()
 	f.kept.define(flags)
 	cli.ChoiceVar(flags, &f.policy, "policy", state.PauseAll, policies(), policyHelp)
-	flags.DurationVar(&f.length, "for", 0, "how long")
+	flags.DurationVar(&f.length, "for", 0, "how long the pause lasts")
 	flags.StringVar(&f.reason, "reason", "", "the reason, which rowmill status shows")
 	return c
 }

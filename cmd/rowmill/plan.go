@@ -73,7 +73,7 @@ func (a planner) planCommand() *cobra.Command {
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
 	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
 	flags.StringVar(&f.disk, "disk", "", "take --disk-reads from this `DISK.jsonl` of bench disk")
-	cli.IntWithin(flags, &f.connections, "connections", engine.OpenConnections, 1, 100_000, "connections that have the table open, `N`, for the server's memory")
+	cli.IntWithin(flags, &f.connections, "connections", engine.OpenConnections, 1, 100_000, "estimate the server's memory for `N` connections that have the table open")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: use the costs that bench tables showed)")
 	f.prices.define(flags)
 	flags.BoolVar(&f.json, "json", false, "print JSON (default false)")

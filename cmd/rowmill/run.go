@@ -41,8 +41,8 @@ func (a runner) runCommand() *cobra.Command {
 		Short: "Keep rolling tables: periods, roll-ups, archive, retention",
 		Long: "Maintain rolling tables until the command ends: create periods ahead of the inserts,\n" +
 			"refresh roll-ups, and seal periods once their time has passed; rebuild, merge and\n" +
-			"archive sealed periods as declared; drop those that have passed retention. A period\n" +
-			"is dropped only after its rows are proven to be in every roll-up and in the archive.\n\n" +
+			"archive sealed periods as declared; drop periods that have passed retention. A period is\n" +
+			"dropped only after its rows are proven to be in every roll-up and in the archive.\n\n" +
 			"A lock is waited for at most one second and requested again later, so that inserts\n" +
 			"don't queue behind it. Several processes may run for a table: one leads, by a lock in\n" +
 			"the database, and another takes over within seconds when the leader ends. SIGTERM ends\n" +
@@ -53,7 +53,7 @@ func (a runner) runCommand() *cobra.Command {
 			"With --ingest, rows are taken over HTTP: POST /write/TABLE with CSV, JSON or line\n" +
 			"protocol, or InfluxDB's /api/v2/write. A request is acknowledged once its rows are\n" +
 			"on disk below --ingest-spool, and each row is loaded once. While the database is\n" +
-			"down, rows wait there.\n\n" +
+			"down, rows wait in the spool.\n\n" +
 			"With --replica, /metrics shows the delay of a replica: a row of the table\n" +
 			"rowmill_heartbeat is updated once a second, and read on the replica. The delay grows\n" +
 			"while the replica doesn't answer, or replicates nothing.",

@@ -34,11 +34,11 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve --mysql ADDRESS --target URL",
 		Short: "Serve the MySQL protocol in front of a server",
 		Long: "Serve the MySQL protocol in front of a MariaDB or MySQL server. Each client has a\n" +
-			"connection of its own to the server, with its own user and password, and every\n" +
-			"statement goes to the server unchanged. The exception is a SELECT that can be split.\n" +
-			"Once the client's own connection has accepted it, further connections, with the account\n" +
-			"of --target, answer it in pieces, in parallel. SHOW WARNINGS then says so. Queries in\n" +
-			"transactions are not split.\n\n" +
+			"connection of its own to the server, with its own user and password, and every statement\n" +
+			"goes to the server unchanged. The exception is a SELECT that can be split. Once the\n" +
+			"server has accepted the SELECT on the client's own connection, further connections, with\n" +
+			"the account of --target, answer it in pieces, in parallel; SHOW WARNINGS then returns\n" +
+			"the number of pieces. Queries in transactions are not split.\n\n" +
 			"SIGTERM ends the command: new clients are refused, and statements and transactions\n" +
 			"may continue for 30 s.",
 		Example: "  rowmill serve --mysql :4406 --target mariadb://rowmill@db1:3306/metrics\n" +

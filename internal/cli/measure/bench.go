@@ -118,7 +118,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
 	cli.IntWithin(flags, &s.Batch, "batch", 0, 1, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	methodVar(flags, s)
-	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "create the first `N` of the preset's secondary indexes (default as many as the preset says)")
 	flags.Var(cli.RateOf(&s.Rate, "to insert as fast as possible"), "rate", "rows per second to offer, whether the database keeps up or not (default as fast as possible)")
 	seedVar(flags, s, "`number` that all rows derive from")
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")

@@ -67,7 +67,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	flags.Var(cli.CountOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
 	flags.Var(cli.CountOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
 	cli.IntVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
-	flags.BoolVar(&b.SharedTable, "shared-table", false, "have all clients share one table (default one for each)")
+	flags.BoolVar(&b.SharedTable, "shared-table", false, "let all clients use one table (default one table for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, they use the tables that an earlier run has left")
 	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
 	methodVar(flags, &s)

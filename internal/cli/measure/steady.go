@@ -63,7 +63,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	cli.IntVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
 	cli.IntVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")
 	methodVar(flags, &s)
-	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "secondary indexes, the preset's first `N` (default the preset's)")
+	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "create the first `N` of the preset's secondary indexes (default as many as the preset says)")
 	seedVar(flags, &s, "`number` that all rows derive from")
 	cli.DurationVar(flags, &s.Interval, "interval", steadyInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
