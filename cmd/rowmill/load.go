@@ -56,8 +56,9 @@ func (a loads) loadCommand() *cobra.Command {
 			"Each row is loaded once: the same command continues after a crash, changes nothing\n" +
 			"if the file is loaded already, and loads the new rows of a file that has grown. If\n" +
 			"rows of an earlier load are missing in the table, the exit code is 1, and --again\n" +
-			"loads the file once more. Missing periods are created. The rows of a period that is\n" +
-			"still empty are loaded into a new table, which then becomes the period.\n\n" +
+			"loads the file once more. Missing periods are created. If many rows lie in a period\n" +
+			"that is still empty, they are loaded into a new table, which then becomes the\n" +
+			"period.\n\n" +
 			"Rows that can't be loaded go to a file of JSON lines, with line, reason and the row;\n" +
 			"all others are loaded, and the exit code is 1. Rows whose key is in the table are\n" +
 			"counted and skipped; --on-duplicate update changes the table's row, --on-duplicate\n" +
@@ -97,7 +98,7 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that loaded rows of a file are missing in the table now (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (rows are inserted), publish (an empty period is filled at once), merge (as publish, and a past period with rows is rewritten, with the rows of the file added), or auto (chosen for each period)")
+			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (the rows are inserted), publish (the rows of an empty period are loaded into a new table, which becomes the period), merge (as publish; a past period that has rows is rewritten with the file's rows added), or auto (chosen for each period)")
 			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for the rows of periods to publish or merge; further rows go to a file in .rowmill in the working directory")
 			cli.IntWithin(flags, &f.Parallel, "parallel", 0, 0, 64, "periods published at a time; SQLite takes one (the number of processors)")
 			cli.IntWithin(flags, &f.files, "files", ingest.DefaultFiles, 1, 64, "sources read at a time; they share the --writers; SQLite takes one")

@@ -16,7 +16,7 @@ import (
 func daily() preset {
 	return preset{
 		name: "daily",
-		help: "traffic of 2009: key (customer, device, ts), rows of 104 bytes in time order, 1% of them twice: skipped",
+		help: "traffic of 2009: key (customer, device, ts), rows of 104 bytes in time order; 1% come twice, and the second one is skipped",
 		table: engine.Table{
 			Name: "traffic",
 			Columns: []engine.Column{

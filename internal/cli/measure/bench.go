@@ -76,7 +76,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
 			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
 			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
-			"With --keep-rows it keeps its size, and the load includes deletes or dropped periods.\n" +
+			"With --keep-rows the table keeps its size: rows are deleted, or periods dropped.\n" +
 			"No trial begins after --time.\n\n" +
 			"On the server, it creates the preset's table, fills it, verifies it and leaves it\n" +
 			"there; if several runs are made, each table is dropped before the next run. An\n" +
