@@ -9,14 +9,14 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Publication is a source's rows of one period. They are loaded into a table of their own, which
-// then becomes the period. The publication is recorded before the first batch with such rows, so
-// that the batches' lines of the ledger never count these rows.
+// A Publication is the rows of one source for one period, which are loaded as a whole: into a table
+// of their own that then becomes the period. It is recorded before a batch with such rows is sent,
+// so that the ledger, which has a line per batch, never counts them.
 type Publication struct {
 	Table, Source string
 	rolling.Period
-	// FromByte is the offset in the source from which rows of the period belong to the publication.
-	// ToByte is where they end, 0 if that is not known yet.
+	// FromByte and ToByte are offsets in the source. The batches that begin from FromByte to before
+	// ToByte have the publication's rows. ToByte is 0 if it is not known yet.
 	FromByte, ToByte int64
 	// State is Routed, Published or Single.
 	State string
@@ -40,8 +40,8 @@ const (
 	Single = "single"
 )
 
-// ErrFilled is the error if a publication can't replace a period any more, because the period has
-// many rows, or is gone.
+// ErrFilled is the error if a publication can no longer replace its period, for example because
+// others have inserted rows into the period, or the period is gone.
 var ErrFilled = errors.New("the period is no longer empty")
 
 // Has reports whether a row at position pos, of a batch that begins at atByte, is one of p's rows.
@@ -102,8 +102,8 @@ func (s publications) AddPublications(ctx context.Context, x Exec, all []*Public
 		s.insert(ctx, x, "rowmill_publications (table_name, source, "+publicationColumns+", updated_us)", rows...))
 }
 
-// PutPublication records the state of a publication, or returns ErrForgotten, in the transaction of
-// x.
+// PutPublication updates the record of a publication, in the transaction of x. It returns
+// ErrForgotten if the publication has no record.
 func (s publications) PutPublication(ctx context.Context, x Exec, p *Publication) error {
 	n, err := s.exec(ctx, x, "UPDATE rowmill_publications SET upper_byte = ?, state = ?, sent = ?, inserted = ?, duplicate = ?, different = ?, rejected = ?, "+
 		"first_pos = ?, last_pos = ?, updated_us = ? WHERE table_name = ? AND source = ? AND lower_pos = ?",

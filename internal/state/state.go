@@ -3,7 +3,7 @@
 // changes in progress, the log of actions, the ledger of batches and the stale buckets of roll-ups.
 //
 // Times in these tables are microseconds since 1970 in UTC, and positions are those of package
-// rolling. Methods with a table name as an argument access the rows of that table.
+// rolling. A method with a table name as an argument accesses only the records about that table.
 package state
 
 import (
@@ -57,8 +57,8 @@ type Exec = engine.Exec
 // DB returns an Exec outside any transaction.
 func (s *database) DB() Exec { return s.db.SQL() }
 
-// schema returns the statements that create the tables. Every name has at most 191 characters, so
-// that a key of two names fits InnoDB's 3072 bytes.
+// schema returns the statements that create the tables. A column for a name has at most 191
+// characters, so that a key of two such columns fits InnoDB's 3072 bytes.
 func schema(text string) []string {
 	const name = "VARCHAR(191) NOT NULL"
 	counts := strings.ReplaceAll(countColumns+", ", ",", " BIGINT NOT NULL,")
@@ -95,8 +95,8 @@ func schema(text string) []string {
 		"CREATE TABLE IF NOT EXISTS rowmill_ledger (table_name " + name + ", batch " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			counts + "at_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, batch))",
-		// Files and streams that are being or were loaded: the loaded offset of each
-		// and the hash of the bytes up to it, so that the same file is recognised.
+		// Files and streams whose load has begun: the offset up to which each is loaded, and the
+		// hash of the bytes before that offset, by which the same file is recognised.
 		"CREATE TABLE IF NOT EXISTS rowmill_sources (table_name " + name + ", source " + name + ", path " + text + " NOT NULL, kind VARCHAR(20) NOT NULL, " +
 			"loaded BIGINT NOT NULL, loaded_lines BIGINT NOT NULL, loaded_hash VARCHAR(40) NOT NULL, head BIGINT NOT NULL, head_hash VARCHAR(40) NOT NULL, " +
 			"options " + text + " NOT NULL, " + counts + "finished BIGINT NOT NULL, " +
@@ -109,12 +109,12 @@ func schema(text string) []string {
 			"lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, state VARCHAR(20) NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, " +
 			"duplicate BIGINT NOT NULL, different BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, source, lower_pos))",
-		// Where the rows of loaded files lie: the minimum number of rows in each
-		// range of positions, both ends included.
+		// Where the rows of loaded files lie: a file inserted at least row_count rows from
+		// position lower_pos to upper_pos, both included.
 		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"row_count BIGINT NOT NULL, PRIMARY KEY (table_name, source, lower_pos, upper_pos))",
 		// Ranges of positions, both ends included, in which rows have changed since
-		// the roll-ups last read them. They are consumed by deletion.
+		// the roll-ups last read them. A range that the roll-ups have read is deleted.
 		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"writer " + name + ", PRIMARY KEY (table_name, lower_pos, upper_pos, writer))",
 		// The progress of each roll-up. Its spec, as JSON, defines how its rows and its view are made.
@@ -122,12 +122,12 @@ func schema(text string) []string {
 			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
 		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
-		// When apply takes over a table, it may take things away. Here are the statements, as JSON,
-		// that give each back.
+		// When apply takes over a table, it may take something away, such as a trigger of another
+		// program. statements, as JSON, give it back.
 		"CREATE TABLE IF NOT EXISTS rowmill_undo (table_name " + name + ", serial BIGINT NOT NULL, what " + text + " NOT NULL, statements " + text + " NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, serial))",
-		// What identifies the partitions whose rows exact roll-ups have. A row without a name says when
-		// the partitions were last compared.
+		// For exact roll-ups: which partitions' rows they have read, and what identifies each partition.
+		// A row without a name says when the partitions were last compared with these records.
 		"CREATE TABLE IF NOT EXISTS rowmill_parts (table_name " + name + ", name " + name + ", identity " + name + ", at_us BIGINT NOT NULL, PRIMARY KEY (table_name, name))",
 	}
 }
@@ -218,7 +218,7 @@ func (s *database) Names() (out []string) {
 	return out
 }
 
-// Missing returns the names of the missing tables, columns as TABLE.COLUMN, and views, and the
+// Missing returns the names of the missing tables, columns (as TABLE.COLUMN) and views, and the
 // statements that create them.
 func (s *database) Missing(ctx context.Context) (names, statements []string, err error) {
 	for _, q := range schema("") {

@@ -36,8 +36,9 @@ func Value(f *float64) float64 {
 	return *f
 }
 
-// Over combines several pairs: A and B are the medians of the sides, Ratio is the geometric mean of
-// the pairs' ratios. If that is undefined, as for values of 0, Ratio is the ratio of the medians.
+// Over compares a figure over several pairs of runs: A and B are the medians of the sides, Ratio is
+// the geometric mean of the pairs' ratios. If that mean is undefined, as for values of 0, Ratio is
+// the ratio of the medians.
 func Over(pairs [][2]float64) Versus {
 	var sides [2][]float64
 	var logs float64
@@ -128,8 +129,9 @@ func Judge(b *Bounds) string {
 	return NoDifference
 }
 
-// Chance returns the p-value of the change by Student's t, against the variance of repeats: the
-// variance pooled over all cells, or the cell's own if that is greater; NaN without repeats.
+// Chance returns the p-value of the change by Student's t. The variance is that of repeats: pooled
+// over all cells of the experiment, or of this cell alone if that is greater. The result is NaN if
+// no cell has repeats.
 func (c *Change) Chance(pooled SumOfSquares) float64 {
 	s2 := pooled.Variance()
 	if len(c.Repeats) > 1 {

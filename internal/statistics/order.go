@@ -7,8 +7,9 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// Separate returns the sides in order, if all runs of one side were made before the runs of the
-// other. Both are "" if the sides alternated, or if the order is unknown.
+// Separate returns the sides in the order in which they were made, if all runs of one side were
+// made before the runs of the other. Both are "" if the sides alternated, or if the order is
+// unknown.
 func Separate(pairs [][2]*result.Record) (first, second string) {
 	var begun [2][]time.Time
 	for _, p := range pairs {

@@ -1,6 +1,6 @@
-// Package statistics judges rates, times and their ratios: by intervals of ratios, analysis of
-// variance, and tests with their correction. docs/statistics.md gives the methods, their sources,
-// and how they were checked.
+// Package statistics judges rates, times and their ratios by intervals of ratios, analysis of
+// variance, and significance tests, corrected for the number of tests. docs/statistics.md gives the
+// methods, their sources, and how they were checked.
 //
 //	bounds, basis := statistics.RatioBounds([]float64{math.Log(0.9), math.Log(0.92)}, nil)
 package statistics
@@ -29,9 +29,9 @@ const (
 )
 
 // The block bootstrap divides the rows into equal parts, and draws parts with replacement. It draws
-// blocks of neighbours, because the rates of neighbours depend on each other. A block is longer
-// than a checkpoint's stall. A thousand rounds settle the second digit of a 95% interval; two
-// hundred settle a variance to a tenth.
+// blocks of neighbouring parts, because the rates of neighbours depend on each other. A block is
+// longer than a checkpoint's stall. With a thousand rounds, two digits of a 95% interval are
+// reproducible; with two hundred, a variance to a tenth.
 const (
 	bootParts      = 100
 	bootBlock      = 5
@@ -81,7 +81,7 @@ func (s *Split) resample(rounds int) []float64 {
 
 // RatioBounds returns the 95% interval of the ratio of two mean rates, and the interval's basis:
 // WithinRuns or BetweenRuns. logs contains the logarithm of the ratio for each pair of runs. splits
-// contains the splits of these pairs, which may lack some pairs.
+// contains a Split of each pair that could be split.
 //
 // With one pair, the interval is the percentile interval of the block bootstrap within the runs.
 // With several pairs, it is Student's interval of the logarithms, because percentiles of a
@@ -206,9 +206,9 @@ func incompleteBeta(x, a, b float64) float64 {
 	return sum * math.Exp(lab-la-lb+a*math.Log(x)+b*math.Log(1-x)) / a
 }
 
-// Holm adjusts the p-values of several simultaneous tests (Holm 1979). If all hypotheses with
-// values below 5% are rejected, a true one is among them with a probability of at most 5%. NaN
-// doesn't count.
+// Holm adjusts the p-values of several simultaneous tests (Holm 1979). If every hypothesis with an
+// adjusted value below 5% is rejected, the probability that any of them is true is at most 5%. NaN
+// doesn't count as a test.
 func Holm(p []float64) []float64 {
 	out := slices.Clone(p)
 	var order []int
@@ -315,9 +315,9 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 	return SumOfSquares{dot(r, r), df}
 }
 
-// columnsOf returns the indicators of a term's levels except the first; for an interaction, the
-// products of the factors' indicators. Only the space matters that these columns span together with
-// the columns of the factors themselves.
+// columnsOf returns a column for each level of a factor except the first: 1 for observations at
+// that level, 0 for others. For an interaction it returns the products of its factors' columns.
+// Only their span matters, together with the columns of the factors alone.
 func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {

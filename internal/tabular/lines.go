@@ -58,8 +58,8 @@ func (l *lines) Row(values [][]byte) error {
 	return l.flush()
 }
 
-// appendCSV quotes a value with a comma, a quote or a line break; the empty text and \N, which
-// readers take for NULL; and, because some readers trim it, one with white space at an end.
+// appendCSV quotes a value if it contains a comma, a quote or a line break; if it is empty or \N,
+// which readers take for NULL; or if it begins or ends with white space, which some readers trim.
 func appendCSV(dst, value []byte) []byte {
 	if value == nil {
 		return dst

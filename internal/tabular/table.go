@@ -28,7 +28,7 @@ type table struct {
 	widths []int
 	border []byte
 	// texts are the visible texts of cells that are not yet written; cells has the end of each in
-	// texts and its width. The first cells are the header, unless there is none.
+	// texts and its width. The first row of cells is the header, unless noHeader is set.
 	texts  []byte
 	cells  []cell
 	hex    []byte

@@ -1,11 +1,11 @@
 // Package tabular writes the rows of an answer in one of five formats: a table for people, CSV,
 // TSV, NDJSON and Parquet.
 //
-// In: the columns of a result as the server describes them (engine.ResultColumn), and rows as its
-// texts. Out: bytes on an io.Writer. Values are passed on exactly: a number becomes a binary
-// fraction only if it is one on the server. What a format can't hold, such as a text that isn't
-// UTF-8 in JSON, is an error that names row and column. A Writer needs memory for one row, and for
-// a sample of rows (Table) or a row group (Parquet).
+// Its input is the columns of a result as the server describes them (engine.ResultColumn), and the
+// rows as the server's texts. Its output is bytes on an io.Writer. Values are passed on exactly: a
+// number becomes a binary fraction only if it is one on the server. A value that the format can't
+// hold, such as a text that isn't UTF-8 in JSON, causes an error that names row and column. A
+// Writer needs memory for one row, and for a sample of rows (Table) or a row group (Parquet).
 //
 //	w, err := tabular.New(tabular.CSV, os.Stdout, tabular.Options{})
 //	err = w.Columns(columns)

@@ -20,19 +20,18 @@ var waySettings = map[string]map[string]Setting{
 	"thread-pool": {"mariadb": {"thread_handling", "pool-of-threads"}},
 }
 
-// lockWaits are the settings, by kind of server, for how many seconds a transaction waits for a
-// row's lock; the default is 50. If fewer than a 50th of the clients get the lock each second, the
-// other clients would give up, and begin again.
+// lockWaits are the settings, by kind of server, that say for how many seconds a transaction waits
+// for a row's lock; the default is 50. A client whose wait ends gives up and begins again. That
+// happens if, each second, fewer than a 50th of the clients get the lock.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
 // patientClients is the number of clients for which the default wait is enough. For more clients,
-// the wait in seconds is their number: nobody gives up as long as one client a second gets the
-// lock.
+// the wait is one second per client: no client gives up if each second one client gets the lock.
 const patientClients = 1000
 
-// ForClients returns a target with room for n connections, and with the settings of way, one of
-// result.HotWays. Only a private server is started with these settings. Another server must have
-// room already, and can't be used for a way that needs settings.
+// ForClients returns a target that accepts n connections and has the settings of way, one of
+// result.HotWays. Only the target of a private server is changed. Any other server must accept so
+// many connections already; if way needs settings, ForClients returns an error.
 func ForClients(text string, n int, way string) (string, error) {
 	p, err := parse(text)
 	if err != nil {

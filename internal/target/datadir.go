@@ -25,8 +25,8 @@ type dataDir struct {
 	skip []string
 	// running returns an error if a server uses the directory.
 	running func(dir string) error
-	// replica makes a copy start as a replica of a server, and returns what is left to do, a line
-	// each.
+	// replica makes a copy start as a replica of a server. It returns what the user still has
+	// to do, one line for each task.
 	replica func(dir string, of engine.Target) ([]string, error)
 }
 
@@ -50,8 +50,8 @@ func dataDirOf(dir string) (dataDir, bool) {
 	return dataDir{}, false
 }
 
-// Stopped returns the files of a data directory that a copy must not have, or an error if a server
-// uses it. known is false if it isn't a server's data directory.
+// Stopped returns the files of a data directory that a copy must not have. It returns an error if a
+// server uses the directory. known is false if dir isn't the data directory of a server.
 func Stopped(dir string) (skip []string, known bool, err error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -63,8 +63,8 @@ func Stopped(dir string) (skip []string, known bool, err error) {
 	return d.skip, true, nil
 }
 
-// MakeReplica prepares a copied data directory to start as a replica of the server at a URL, which
-// may be "", and returns what is left to do, a line each.
+// MakeReplica prepares the copied data directory dir to start as a replica. of is the URL of the
+// source, or "". MakeReplica returns what the user still has to do, one line for each task.
 func MakeReplica(dir, of string) ([]string, error) {
 	d, ok := dataDirOf(dir)
 	if !ok {
@@ -176,8 +176,8 @@ func split(t engine.Target, port string) (string, string) {
 // replicaSQL is the file with the statements that make a copy a replica.
 const replicaSQL = "rowmill-replica.sql"
 
-// replicaMySQL writes the statements that start replication at the copy's position, if that is
-// known.
+// replicaMySQL writes a file with the statements that start replication at the copy's position. If
+// the position is unknown, it writes no file, and returns a line that says so.
 func replicaMySQL(dir string, of engine.Target) ([]string, error) {
 	if err := os.Remove(filepath.Join(dir, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -241,8 +241,8 @@ type logPosition struct {
 	version string
 }
 
-// A log begins with four bytes. Then comes an event with a header of 19 bytes, the version of the
-// format in two bytes and the version of the server in 50.
+// A binary log begins with four bytes and then an event. The event consists of a header of 19
+// bytes, the format's version in two bytes, the server's version in 50, and more.
 const (
 	versionAt    = 4 + 19 + 2
 	versionBytes = 50
@@ -265,8 +265,9 @@ func versionOf(path string) (string, error) {
 	return version, err
 }
 
-// positionOf returns the position of a copy. For a stopped server, it is the end of the last log. A
-// backup has no logs, but the position that it recorded. Without either, the position has no file.
+// positionOf returns the position of a copy. The copy of a stopped server has binary logs, and its
+// position is the end of the last one. A backup has no logs; its position is in a file that the
+// backup program wrote. If there is neither, the position returned has no file name.
 func positionOf(dir string) (logPosition, error) {
 	at, err := endOfLog(dir)
 	if err != nil || at.file != "" {

@@ -150,8 +150,8 @@ func (d *DB) startServer(ctx context.Context, o sandbox.Options, note func(strin
 	return engine.ParseTarget(server.Target())
 }
 
-// At opens the same database with the same account at another address, HOST:PORT, where a front of
-// the server listens. The caller closes it.
+// At opens the same database with the same account at another address, HOST:PORT, where a program
+// listens that passes statements on to the server. The caller closes it.
 func (d *DB) At(ctx context.Context, address string) (engine.DB, error) {
 	t := d.opened
 	t.Host, t.Query = address, maps.Clone(t.Query)
@@ -279,8 +279,9 @@ func (d *DB) In(ctx context.Context, database string) (engine.DB, error) {
 	return Connect(ctx, t)
 }
 
-// Lowered returns a numeric setting of a private server's target that is lower on the server: a
-// server silently lowers a setting that needs more files than it may open.
+// Lowered looks for a numeric setting of a private server's target that the server has lowered:
+// servers silently lower a setting that needs more files than they may open. It returns the
+// setting, and the server's value.
 func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) {
 	p, err := parse(text)
 	if err != nil {
@@ -296,8 +297,8 @@ func Lowered(text string, is map[string]string) (s Setting, got int64, ok bool) 
 	return s, 0, false
 }
 
-// PrivateLike returns the target of a private server of the same kind as an engine's. It is fast
-// rather than durable.
+// PrivateLike returns the target of a private server of a kind, such as "mariadb". The server is
+// fast rather than durable.
 func PrivateLike(kind string) (string, error) {
 	text := "sandbox:" + kind + "?durability=none"
 	if err := Check(text); err != nil {
@@ -306,6 +307,6 @@ func PrivateLike(kind string) (string, error) {
 	return text, nil
 }
 
-// Dumps returns the kinds of dumps that can be read. A dump without the marks of another kind is of
-// the last kind.
+// Dumps returns the kinds of dumps that can be read. The last kind is assumed for a dump without
+// the marks of any other kind.
 func Dumps() []engine.Dump { return []engine.Dump{postgres.Dump(), mysql.Dump()} }

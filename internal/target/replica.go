@@ -24,8 +24,8 @@ func CheckReplica(text string) error {
 	return nil
 }
 
-// ReplicaName returns the socket, its directory, or else the host and port, of a target that
-// CheckReplica accepts.
+// ReplicaName returns a short name for a target that CheckReplica accepts: its socket, the
+// directory of its socket, or its host and port.
 func ReplicaName(text string) string {
 	p, err := parse(text)
 	if err != nil {
@@ -46,8 +46,9 @@ type Replica struct {
 	db engine.Keeper // nil until it is open
 }
 
-// Open returns its database, the same one each time. It may be called again after an error. The
-// error wraps ErrNoReplica if the server is of another make than its source.
+// Open connects to the replica, unless an earlier call did, and returns its database. After an
+// error, it may be called again. The error wraps ErrNoReplica if the replica's engine differs from
+// the source's, such as MySQL from MariaDB.
 func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,9 +88,8 @@ func (r *Replica) Close() error {
 // Replicas are the replicas of one source.
 type Replicas []*Replica
 
-// OpenReplicas opens replicas of a source. The caller closes the result, also after an error.
-// Unless later is nil, it gets the error of a replica that can't be reached, and OpenReplicas
-// doesn't return it.
+// OpenReplicas opens replicas of a source. The caller closes the result, also after an error. If a
+// replica can't be reached and later is set, OpenReplicas passes the error to later, and goes on.
 func OpenReplicas(ctx context.Context, source engine.DB, texts []string, note func(string), later func(error)) (all Replicas, err error) {
 	for _, text := range texts {
 		r := &Replica{Text: text, Source: source, Note: note}

@@ -1,10 +1,10 @@
-// Package target opens what a target's URL names: an engine's database, a temporary
-// file, a private server, or, for a dry run, a dialect that only renders statements.
+// Package target opens what a target's URL names: an engine's database, a temporary file, a private
+// server, or, for a dry run, a dialect that only renders statements.
 //
-// The input is a target's text, such as "mysql://USER@HOST/DB" or
-// "sandbox:mariadb?memory=64MB"; the result is a DB with a list of nodes. Only this
-// package knows which engine serves which scheme. It also answers what a text says
-// without opening it: whether the target is private, and how much memory it has.
+// The input is a target's text, such as "mysql://USER@HOST/DB" or "sandbox:mariadb?memory=64MB";
+// the result is a DB with a list of nodes. Only this package knows which engine serves which
+// scheme. Some functions only read the text and open nothing: they tell whether the target is
+// private, and how much memory it has.
 //
 //	db, err := target.Open(ctx, "sqlite:", log.Print)
 //	defer db.Close()
@@ -150,8 +150,8 @@ func ServerOf(text string) string {
 	return text
 }
 
-// MissingFile returns the path of a file that opening the target would create, "" if
-// there is none. The file's directory exists.
+// MissingFile returns the path of the file that opening the target would create. It returns "" if
+// the file exists, or if not even its directory exists.
 func MissingFile(text string) string {
 	p, err := parse(text)
 	if err != nil || p.Scheme != "sqlite" || p.Path == "" || p.Host != "" {
@@ -229,8 +229,9 @@ func withParameter(text, key, value string, set func(*sandbox.Options) bool) (st
 	return text, nil
 }
 
-// MemoryFloor returns the least memory that a target can be given, and the unit in which it is
-// given, both in bytes. ok is false if the target has no memory setting, or specifies it already.
+// MemoryFloor returns the least memory that WithMemory may give a target, and the unit of which the
+// memory is a multiple, both in bytes. ok is false if the target has no memory setting, or if its
+// text specifies the memory already.
 func MemoryFloor(text string) (least, unit int64, ok bool) {
 	p, err := parse(text)
 	switch {

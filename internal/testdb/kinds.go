@@ -113,7 +113,7 @@ func setVersion(o *sandbox.Options, list string) error {
 }
 
 // requirement returns a server's name in RequireVariable: its kind, or "rocksdb", which is
-// installed separately. If a version is requested, it follows, such as "mysql-9.7".
+// installed separately. If the options have a version, the name ends with it, such as "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {

@@ -23,8 +23,8 @@ func Open(t testing.TB, kind string) engine.DB {
 	return OpenAt(t, Target(t, kind))
 }
 
-// OpenAt opens a target, such as the database of a test by another account. It is closed when the
-// test ends.
+// OpenAt opens a target, such as a test's database with another account. The connection is closed
+// when the test ends.
 func OpenAt(t testing.TB, at engine.Target) engine.DB {
 	t.Helper()
 	db, err := target.Connect(context.Background(), at)
@@ -43,7 +43,8 @@ func OpenAt(t testing.TB, at engine.Target) engine.DB {
 type Own = sandbox.Server
 
 // OpenOwn starts a server for this test alone, and opens it. kind may have options, such as
-// "mariadb?replicas=1". The test may kill and restart the server. Both end with the test.
+// "mariadb?replicas=1". The test may kill and restart the server. When the test ends, the database
+// is closed and the server stopped.
 func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	t.Helper()
 	ctx := context.Background()
@@ -81,8 +82,8 @@ func OpenOwn(t testing.TB, kind string) (engine.DB, *Own) {
 	return db, server
 }
 
-// Target returns the target of a private database of a kind of Open. The
-// database is removed when the test ends.
+// Target returns the target of a private database. kind is as for Open. The database is removed
+// when the test ends.
 func Target(t testing.TB, kind string) engine.Target {
 	t.Helper()
 	switch kind {

@@ -116,9 +116,9 @@ func description(dir, kind string) string {
 	return filepath.Join(dir, fmt.Sprintf("%s-%x.json", name, sha256.Sum256([]byte(kind))))
 }
 
-// Serve starts one server of each kind that is installed and writes their descriptions to dir, for
-// the test processes in which ServersVariable names it. stop stops the servers; they also end with
-// this process. A server that is not installed is left out, and its tests report that.
+// Serve starts one server of each kind that is installed and writes their descriptions to dir. Test
+// processes find them if ServersVariable names dir. stop stops the servers; they also end with this
+// process. A server that is not installed is left out, and its tests report that.
 func Serve(ctx context.Context, dir string, kinds []string) (stop func() error, err error) {
 	var (
 		mu      sync.Mutex

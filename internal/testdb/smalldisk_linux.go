@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a file system of so many bytes for the test. Where mounting isn't permitted, it
+// SmallDisk mounts a file system of the given size for the test. Where mounting isn't permitted, it
 // skips the test.
 func SmallDisk(t testing.TB, bytes int) string {
 	t.Helper()

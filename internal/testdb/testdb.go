@@ -40,8 +40,8 @@ import (
 // RequireVariable is the environment variable that turns skips into failures.
 const RequireVariable = "ROWMILL_TEST_REQUIRE"
 
-// Require skips the test if err means that something it needs is missing, or
-// fails it if that is required. With a nil err the test continues.
+// Require does nothing if err is nil. Otherwise err says why what, which the test needs, is
+// missing: Require skips the test, or fails it if RequireVariable lists what.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -75,8 +75,8 @@ func required(list, what string) bool {
 	return false
 }
 
-// Until waits until a condition is true, for up to a minute: far longer than it takes on a slow
-// machine.
+// Until waits until a condition is true. It fails the test after a minute, which is far longer than
+// any condition takes on a slow machine.
 func Until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
@@ -215,8 +215,8 @@ func options(kind string) (sandbox.Options, error) {
 			}
 		}
 	}
-	// One directory for all test binaries, so that each removes the files of
-	// those that were killed.
+	// All test binaries use one directory, so that each can remove the files of
+	// test binaries that were killed.
 	o.Root = filepath.Join(memoryDir(), "rowmill-test-"+strconv.Itoa(os.Geteuid()))
 	return o, nil
 }

@@ -110,8 +110,9 @@ func (f *File) Close() error {
 	return f.f.Close()
 }
 
-// Await calls read and returns what it returns, or the error of ctx once that ends: reading
-// from a terminal or a pipe can't be interrupted, and goes on until the process ends.
+// Await calls read and returns its results. If ctx ends first, Await returns the error of ctx at
+// once, and read goes on until the process ends: reading from a terminal or a pipe can't be
+// interrupted.
 func Await[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type done struct {
 		value T

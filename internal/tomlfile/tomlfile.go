@@ -34,8 +34,8 @@ type Value struct {
 	Key string
 	Place
 	Kind Kind
-	// Text is a text's value, or a number or a boolean as written; Content is the
-	// place of a text's first character.
+	// Text is the contents of a quoted text, or a number or a boolean as written. Content is the
+	// place of the first character after the opening quote.
 	Text    string
 	Content Place
 	// In are the keys of a table in the order of the file, the elements of a list, or
@@ -129,8 +129,8 @@ func (r treeReader) keys(e *unstable.Node) (out []*Value) {
 	return out
 }
 
-// under returns the table that in has under the name of step; if there is none, it adds step. For
-// an array of tables, it returns the last table.
+// under finds the table named step.Key in the table in, and returns it. If there is none, it adds
+// step to in and returns step. If the name is that of an array of tables, it returns the last one.
 func under(in, step *Value) *Value {
 	at := in.Find(step.Key)
 	if at == nil {

@@ -176,8 +176,9 @@ func AppendInteger(dst, text []byte) ([]byte, bool) {
 	return dst[:from+before], true
 }
 
-// AppendUnscaled appends the digits of a decimal without its point. It reports whether the text has
-// the form of FormatUnscaled: all digits after the point, no needless zero or sign before it.
+// AppendUnscaled appends the digits of a decimal without its point, as -125 for -1.25. It reports
+// whether the text is as FormatUnscaled writes it: with exactly scale digits after the point,
+// without needless zeros before it, and with no sign except that of a negative number.
 func AppendUnscaled(dst, text []byte, scale int) ([]byte, bool) {
 	n, err := parseNumber(text)
 	length := len(n.whole) + len(n.fraction) // the length of the text

@@ -53,8 +53,8 @@ type Server struct {
 
 // A Reader reads the values of a column from text. It refuses values that the server would change
 // silently. It also refuses values that the type doesn't have but an untyped server would store.
-// One of its functions is set, by the form in which values are sent; for a Float two are set,
-// because it can be sent in both forms. None of them retains or changes the text.
+// Only the function for the form in which values are sent is set; a Float may have two, because its
+// values can be sent as numbers or as text. No function retains or changes the text.
 type Reader struct {
 	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
 	Int   func(text []byte) (int64, error)
@@ -209,9 +209,10 @@ func onlyDigits(text []byte, most byte) bool {
 // unsafeString returns text as a string without a copy. The caller must not retain it.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// floats returns the reader of binary fractions. Append leaves plain numbers, NaN and the
-// infinities as they are, and writes other numbers as the shortest text with the same value. Float
-// is for untyped servers, and for values that are compared.
+// floats returns the reader of binary fractions. Append leaves a text as it is if all servers read
+// the same number from it, or if the type includes NaN. It writes another number as the shortest
+// text with the same value. Float is for untyped servers and for values that are compared; it is
+// nil if the type includes NaN.
 func (t Type) floats() Reader {
 	tooFine := t.tooFine()
 	read := func(text []byte) (float64, error) {
@@ -343,9 +344,10 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 	return plain
 }
 
-// isMember reports whether a text can be sent to an ENUM or SET column. The server would read a
-// number, and the empty text of an ENUM, as the place of a member; they are refused unless they are
-// members themselves. Other texts are left to the server, which compares them by collation.
+// isMember reports whether a text can be sent to an ENUM or SET column. A number, or the empty text
+// for an ENUM, would be read by the server as the place of a member. isMember is false for it,
+// unless the type has a member that is written so. It is true for other texts: the server compares
+// them by collation.
 func (t Type) isMember(text []byte) bool {
 	text = bytes.TrimRight(text, " ")
 	number := bytes.TrimLeft(text, " \t\n\v\f\r+-")

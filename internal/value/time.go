@@ -76,8 +76,9 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// fractions returns the reader of times of day and intervals. It refuses or truncates digits of a
-// second that the column doesn't store. In an interval, only a number after a colon counts seconds.
+// fractions returns the reader of times of day and intervals. If a text has nonzero digits of a
+// second beyond those that the column stores, the reader refuses it, or, with n.TruncateTimes, cuts
+// them off. In an interval, only a number after a colon counts seconds.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {
@@ -146,8 +147,9 @@ var units = map[string]int{"s": 6, "ms": 3, "us": 0, "ns": -3}
 // Units returns the units in which numbers in time columns may count since 1970.
 func Units() []string { return []string{"s", "ms", "us", "ns"} }
 
-// parseUnix reads a number of units since 1970, with or without a fraction, and returns it in
-// microseconds. finer is a value of units. exact reports that no digit is beyond a microsecond.
+// parseUnix reads a number of units since 1970, with or without a fraction, and returns
+// microseconds. A unit is 10^finer microseconds; see units. exact reports that the digits beyond a
+// microsecond are zeros or missing.
 func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 	negative := len(p) > 0 && p[0] == '-'
 	if negative {

@@ -15,7 +15,7 @@ import (
 //	%Y %y  year of four digits; of two, where 69 to 99 are 1969 to 1999, 00 to 68 2000 to 2068
 //	%m %b  month from 1 to 12; its English name, whole or its first three letters (also %B, %h)
 //	%d     day of the month (also %e); %j is the day of the year
-//	%a     name of the weekday, as %b, which must be that of the date (also %A)
+//	%a     English name of the weekday, whole or three letters; it must fit the date (also %A)
 //	%H %I  hour from 0 to 23; from 1 to 12, with %p for AM or PM
 //	%M %S  minute; second from 0 to 59
 //	%f     up to nine digits of a second

@@ -62,8 +62,8 @@ type Type struct {
 	Unsigned bool
 	// Precision is a decimal's number of digits, 0 for any number; Scale is how many follow the point.
 	Precision, Scale int
-	// Exact is how many digits the server keeps of a number that is not a 64-bit integer, if it
-	// stores numbers as binary fractions whatever the column's type. Otherwise it is 0.
+	// Exact is 0, unless the server stores all numbers except 64-bit integers as binary fractions,
+	// whatever the column's type. It is then the number of digits that a fraction keeps.
 	Exact int
 	// NaN reports that numbers include NaN, and binary fractions the infinities.
 	NaN bool

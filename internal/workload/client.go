@@ -38,8 +38,8 @@ type client struct {
 	epoch  int64 // of the last try: see recent
 	// again is the number of rows in doubt: as many new rows are prepared once the writer works.
 	again int
-	// pending is the first row that is prepared and not acknowledged. No period at or after
-	// it is dropped.
+	// pending is the client's first row that is prepared and not yet acknowledged, or idle. No period
+	// with that row or later rows is dropped.
 	pending atomic.Int64
 }
 
@@ -84,8 +84,9 @@ func (c *client) Do(ctx context.Context) error {
 	ack, err := c.writer.Write(ctx, c.batch)
 	if err != nil {
 		if (c.lost || c.rows.from < c.table.late) && c.table.ServerKey == "" && errors.Is(err, engine.ErrDuplicateKey) {
-			// The previous try was committed after all, or an earlier process had inserted the batch: a
-			// batch is one transaction, and no other client sends its keys.
+			// The batch is in the table already: the previous try was committed after all, or an earlier
+			// process inserted it. It is there as a whole, because a batch is one transaction, and no other
+			// client sends its keys.
 			c.acknowledged()
 			return nil
 		}
@@ -121,8 +122,8 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 		if c.table.ServerKey == "" {
 			c.lost = true
 		} else if n := c.rows.rows(); n > 0 {
-			// If the server assigns the keys, a committed batch looks like a lost batch: it stays in doubt,
-			// and its rows are sent again as new rows.
+			// If the server assigns the keys, rowmill can't tell whether the lost batch was committed. The
+			// batch stays in doubt, and as many new rows are sent.
 			c.again = int(n)
 			c.letGo()
 		}
@@ -177,8 +178,8 @@ func (t *table) sent() (acked, doubt []span) {
 	return clip(acked, span{t.tail.going.Load(), math.MaxInt64}), doubt
 }
 
-// leaving returns the acknowledged rows whose delete was sent and not acknowledged: either all of
-// them exist or none.
+// leaving returns the acknowledged rows whose delete may have been sent but was not acknowledged.
+// They are deleted by one statement: all of them exist, or none.
 func (t *table) leaving() []span {
 	acked, _ := t.known()
 	return clip(acked, span{0, t.tail.going.Load()})

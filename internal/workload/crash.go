@@ -11,16 +11,16 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A server that crashes during the workload may lose the rows that were acknowledged within
-// engine.Info.CrashLoss before the crash, a time that depends on its durability. All other rows
-// must exist.
+// A server that crashes during the workload may lose the rows that were acknowledged within the
+// time engine.Info.CrashLoss before the crash. That time depends on the server's durability. All
+// other rows must exist.
 
 // crashSlack is added to engine.Info.CrashLoss: on a busy machine, the servers' threads that write
 // the log are delayed, which their documentation allows ("not guaranteed to happen every second").
 const crashSlack = 2 * time.Second
 
-// ExpectCrashes prepares the workload for a server that crashes and restarts. outage is as
-// bench.Config.Outage; the caller reports each crash with Crashed.
+// ExpectCrashes prepares the workload for a server that crashes and restarts. outage returns nil
+// while the server is up, as bench.Config.Outage. The caller reports each crash with Crashed.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	switch {
 	case w.preset.twin != nil:
@@ -55,12 +55,12 @@ func (w *Insert) Crashed(at time.Time) {
 	}
 }
 
-// recent keeps the batches that a crash may lose: the batches acknowledged within keep, and the
-// batches that previous crashes may have lost. The zero value keeps none.
+// recent keeps the batches that a crash may lose: those acknowledged within the last keep, and
+// those that earlier crashes may have lost. The zero value keeps no batches.
 type recent struct {
 	keep time.Duration
-	// epoch counts the crashes. A batch that was sent in an earlier epoch was acknowledged by
-	// the crashed server.
+	// epoch counts the crashes. If it has changed between sending a batch and its acknowledgement,
+	// the server that acknowledged the batch has crashed since.
 	epoch atomic.Int64
 
 	mu      sync.Mutex

@@ -54,8 +54,8 @@ const (
 	devicesPerCustomer = 1000
 )
 
-// repeatPlan returns the first row of a second that is sent twice; the next ones follow at
-// intervals of freshStep.
+// Some rows of each simulated second are sent twice. repeatPlan returns the first of them, by its
+// number within the second; each further one is freshStep rows later.
 func repeatPlan(s draw.Stream, second int64) (first int64) {
 	_, _, d := permutation(s, second)
 	return d.Below(freshStep)

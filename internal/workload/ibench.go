@@ -203,8 +203,8 @@ func (b *Ibench) Steps() []Step {
 	return out
 }
 
-// Begin prepares the tables for a step: the first step with deletes keeps as many rows as it finds.
-// It returns the workload of the step and its configuration.
+// Begin prepares the tables for a step, and returns the step's workload and configuration. The
+// first step with deletes counts the rows of the tables: deletes always leave so many.
 func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {
@@ -295,8 +295,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	key := t.PrimaryKey[0]
 	from := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.AtLeast, Order: []string{key}, Limit: 1}
 	is := &engine.Find{Table: &t.Table, Columns: []string{key}, On: []string{key}, How: engine.Equal}
-	// firstKey returns the first key in [1, to) for which query f finds a row, or no row if finds
-	// is false. After a failure, the key has no meaning.
+	// firstKey returns the least key in [1, to) for which query f finds a row or, if finds is false,
+	// for which it finds none. Once failed is set, the result has no meaning.
 	var failed error
 	firstKey := func(to int64, f *engine.Find, finds bool) int64 {
 		return 1 + int64(sort.Search(int(to-1), func(i int) bool {
@@ -342,8 +342,8 @@ func (b *Ibench) goOn(ctx context.Context, q engine.Querier, t *table) error {
 	return nil
 }
 
-// choreGrace is how long a chore may continue after the run is told to end: a
-// server takes some time to cancel the build of an index.
+// choreGrace is how long a job of Chores may continue after the run is told to end: a server takes
+// some time to cancel the build of an index.
 const choreGrace = 5 * time.Second
 
 // Chores is a workload of jobs, each of which is executed once, as one operation of a client.
@@ -358,8 +358,8 @@ type Chores struct {
 
 func newChores() *Chores { return &Chores{started: make(chan struct{})} }
 
-// Warnings returns the parts of the jobs that the server could not do. It may be called
-// after the run.
+// Warnings says which parts of its work a job left out because the server can't do them. It may be
+// called after the run.
 func (c *Chores) Warnings() []string { return c.warnings }
 
 // Background implements bench.Workload. The jobs report their actions with its event.
@@ -392,8 +392,8 @@ func (c *choreClient) Recover(ctx context.Context, _ error) error { return ctx.E
 
 func (c *choreClient) Close() error { return nil }
 
-// buildIndexes returns l.x: it builds the indexes of each table one after the
-// other, and all tables in parallel.
+// buildIndexes returns the workload of step l.x: for all tables in parallel, it builds the indexes
+// of each table one after the other.
 func (b *Ibench) buildIndexes() *Chores {
 	c := newChores()
 	b.built = make([]int, len(b.tables))

@@ -107,8 +107,8 @@ type table struct {
 	doubt  []span // sent and not acknowledged: they may exist or not
 	unsent []span // prepared and never sent: they do not exist
 	recent recent // batches that a crash may lose
-	// resumed means that an earlier process filled the table. Its last batches, of rows below late,
-	// may still arrive.
+	// resumed means that an earlier process filled the table. Batches of that process, with rows below
+	// late, may still arrive.
 	resumed bool
 	late    int64
 }
@@ -391,8 +391,8 @@ func CreatePlain(ctx context.Context, db engine.DB, tables []*engine.Table, drop
 	return w.Setup(ctx, dropExisting)
 }
 
-// clear drops the tables that exist, if they may be dropped. Otherwise it refuses them before it
-// drops any.
+// clear drops the workload's existing tables if mayDrop is set. Otherwise, if any of them exists,
+// it drops none and returns an error.
 func (w *Insert) clear(ctx context.Context, mayDrop bool) error {
 	var existing []*table
 	for _, t := range w.tables {
@@ -534,14 +534,15 @@ func (w *Insert) droppedRows(t *table) int64 {
 	return n
 }
 
-// DeletedRows returns the number of rows that were deleted to keep the tables' size, as far as
-// acknowledged.
+// DeletedRows returns the number of rows that were deleted to keep the tables' size. It counts
+// acknowledged deletes only.
 func (w *Insert) DeletedRows() int64 {
 	return w.total(func(t *table) int64 { return t.tail.removed.Load() })
 }
 
-// RowsNow returns the number of acknowledged rows in all tables. Clients count them only in tables
-// with tail.followed, e.g. if the options ask for readers or for rows to keep.
+// RowsNow returns how many acknowledged rows all tables have now. It requires tail.followed, which
+// is set if, for example, the options ask for readers or for rows to keep: only then do clients
+// count their rows.
 func (w *Insert) RowsNow() int64 {
 	return w.total(func(t *table) int64 { return t.held() - w.droppedRows(t) })
 }

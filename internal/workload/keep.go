@@ -169,8 +169,9 @@ func (w *Keep) counted(t *engine.Table, s *engine.Schema) (map[string]bool, erro
 	return out, nil
 }
 
-// A keyColumn is that column of a unique key which can have the most different values. room is the
-// number of these values. column is "" if rowmill can't generate values for any column of the key.
+// A keyColumn is one column of a unique key: the one that can have the most different values. room
+// is the number of these values. column is "" if rowmill can't generate values for any column of
+// the key.
 type keyColumn struct {
 	key    []string
 	column string

@@ -70,7 +70,7 @@ type lookup struct {
 	// columns are the columns that a select by the index reads.
 	columns []string
 	// slots is the number of counters in Mixed.sent. exact means that each counter belongs to one
-	// key; otherwise keys share counters, and a select is only certain to find one row.
+	// key. Otherwise keys share counters, and all that is certain is that a select finds one row.
 	slots int64
 	exact bool
 	// values returns the values by which a select finds a row, and the row's slot.
@@ -217,8 +217,8 @@ func (m *Mixed) Fill(ctx context.Context, dropExisting bool, progress func(rows 
 	return schema, nil
 }
 
-// loadFast loads rows into the workload's first table by the bulk method, if the server has it and
-// permits it.
+// loadFast loads rows into the workload's first table by method engine.Load if the server has it.
+// If the server refuses this method for the table, loadFast uses the method of t.
 func (w *Insert) loadFast(ctx context.Context, t transfer) error {
 	usual := t.method
 	if slices.Contains(w.db.Capabilities().Methods, engine.Load) {
@@ -249,8 +249,9 @@ func (c Clients) Background(context.Context, func(what, object string, began tim
 	return nil
 }
 
-// Clients returns the clients of an operation other than OpMixed. The rows that selects look for
-// depend on the seed and on turn. Both must be equal in measurements that are compared.
+// Clients returns the clients of an operation other than OpMixed. turn is the number of the
+// measurement: the seed and turn determine which rows the selects look for. Measurements that are
+// compared must have the same seed and turn.
 func (m *Mixed) Clients(operation string, turn int) (Clients, error) {
 	if operation == OpInsert {
 		return m.inserter, nil

@@ -14,16 +14,16 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Own is a table that the user has declared. It becomes a preset whose rows are drawn as [values]
-// of the declaration describes them.
+// Own is a table that the user has declared, made into a preset. The declaration's [values] says
+// how the values of its rows are drawn.
 type Own struct {
 	*rolling.Declaration
 	schema *engine.Schema // nil before Describe
 }
 
-// Describe reads the columns' types as the server has them: it creates the table and drops it. It
-// refuses another table of that name, or drops it first if dropExisting is set. If resumed is set,
-// it only reads the existing table.
+// Describe reads the columns' types from the server. For this purpose it creates the table and
+// drops it again. If a table of this name exists already, Describe refuses it, or drops it first if
+// dropExisting is set. If resumed is set, it only reads the existing table.
 func (o *Own) Describe(ctx context.Context, db engine.Keeper, dropExisting, resumed bool) (err error) {
 	t := &table{Table: engine.Table{Name: o.Name, Definition: o.Definition}}
 	w := &Insert{db: db, tables: []*table{t}}
@@ -132,8 +132,9 @@ func (o *Own) columns(p *preset) error {
 	return nil
 }
 
-// counted returns the columns in which rows of one tick must differ: one column of each unique key,
-// unless the time or a counter distinguishes the key's rows anyway.
+// counted returns one column of each unique key: in these columns, rows of the same tick of the
+// clock must differ. It returns none if the table's time column, or counter, already differs in all
+// rows of a tick.
 func (o *Own) counted(p *preset, by *engine.SchemaColumn) (map[string]bool, error) {
 	out := map[string]bool{}
 	if p.axis == rolling.Sequence || p.clock.Rows <= p.clock.Micros()/column.Resolution(by.Type) {

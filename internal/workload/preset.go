@@ -86,8 +86,9 @@ func findPreset(name string) (preset, error) {
 	return preset{}, fmt.Errorf("unknown preset %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// purchases returns the table of both insert benchmarks, whose keys and prices are of
-// different types; segment and register are the columns of its first two indexes.
+// purchases returns the table of the classic and of the modern insert benchmark. These differ in
+// the types of the key and of the price, and in the columns of the first two indexes: segment and
+// register.
 func purchases(key, price engine.Type, segment, register []string, more ...engine.Column) engine.Table {
 	return engine.Table{
 		Name: "purchases",
@@ -174,8 +175,8 @@ func fillIbench(b *engine.Batch, s draw.Stream, first int64, n int) {
 		c[3].Ints = append(c[3].Ints, d.Below(100000))
 		c[4].Ints = append(c[4].Ints, d.Below(10000))
 		c[5].Ints = append(c[5].Ints, d.Below(500))
-		// length - random times 'a', then int(length * 0.75 * 0.5) random
-		// characters: compressible, like real text.
+		// The last int(length * 0.75 * 0.5) characters of a text are random, all before
+		// are 'a': compressible, like real text.
 		length := int(d.Between(minText, maxText))
 		random := length * 3 / 8
 		text := c[6].Bytes

@@ -177,7 +177,7 @@ func classicQueries(t *engine.Table) []query {
 	return all
 }
 
-// Beside returns the loads that the options require beside the inserts: queries, and deletes
+// Beside returns the loads that run beside the inserts as the options say: queries, and deletes
 // that keep a plain table's size.
 func (w *Insert) Beside() []bench.Load {
 	var out []bench.Load

@@ -45,8 +45,8 @@ type roller struct {
 	dropping, dropped atomic.Int64
 }
 
-// policy returns how many periods to create and keep. Creation ignores retention: a batch
-// larger than the retained periods needs all of its periods.
+// policy returns how many periods to create ahead and how many to keep; keep 0 is all. Creation
+// uses 0: a batch may be larger than all retained periods, and needs a period for each of its rows.
 func (r *roller) policy(keep int) rolling.Policy {
 	return rolling.Policy{Grid: r.t.Grid, Ahead: periodsAhead, Keep: keep}
 }
@@ -144,8 +144,8 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 }
 
 // A trouble is the state of a failing task: since when it fails, and whether its last failure was
-// temporary. A temporary failure may cause the next failure: for example, the connection was lost
-// after the server had executed the step. The task is then retried once.
+// temporary. After a temporary failure, the task is tried again even if it then fails otherwise:
+// for example, because the server had executed the step before the connection was lost.
 type trouble struct {
 	since   time.Time
 	passing bool
@@ -219,8 +219,8 @@ func (r *roller) apply(ctx context.Context, step engine.Step) error {
 	return err
 }
 
-// refresh reads the existing partitions from the server after a failed step, which may have
-// been executed nevertheless. r.ddl is held.
+// refresh reads the existing partitions from the server after a failed step, which may have been
+// executed nevertheless. The caller holds r.ddl.
 func (r *roller) refresh(ctx context.Context) error {
 	if !r.stale {
 		return nil

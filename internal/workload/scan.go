@@ -34,8 +34,9 @@ const (
 	minScanRows = 10
 )
 
-// A Scan fills the table fact of a report of 2010, and asks for a sum by i1 over the first n
-// partitions. Each partition has one value of i1. An answer that differs in a byte is an error.
+// A Scan fills table fact, which a report of 2010 describes, and asks for the sum for each value of
+// i1 over the first n partitions. Each partition has one value of i1. An answer that differs in a
+// byte from the computed answer is an error.
 type Scan struct {
 	*Insert
 	opt ScanOptions
@@ -222,8 +223,8 @@ type ScanTook struct {
 	Elapsed, Seconds float64
 }
 
-// Run returns a run: in each round it asks for the sums over each of the numbers of partitions. The
-// caller closes the asker.
+// Run returns a run of queries: in each round, one query for each element of partitions, the number
+// of partitions that the query sums. The caller closes the asker.
 func (w *Scan) Run(asker Asker, partitions []int, rounds int) *ScanRun {
 	r := &ScanRun{w: w, asker: asker}
 	for range rounds {

@@ -18,8 +18,8 @@ const (
 	// cacheShare is the share of the cache that inserts may fill. The rest is for undo, the
 	// dictionary and pages waiting to be written.
 	cacheShare = 0.8
-	// residentPeriods must fit: the period being filled, and the period before it, which receives late
-	// rows and is still being written back.
+	// residentPeriods is how many periods must fit: the period being filled, and the period before it,
+	// which receives late rows and is still being written back.
 	residentPeriods = 2
 	minPeriodRows   = 1000
 	// unknownPeriodRows makes about one period per second of a run that stores nothing.
@@ -27,11 +27,11 @@ const (
 )
 
 // Measure determines the number of rows per period: it measures the bytes per row of a sample, with
-// indexes, and fits two periods into the database's cache. It does nothing for a plain layout, or
-// if the options set the number.
+// indexes, and makes two periods fit in the database's cache. It does nothing for a plain layout,
+// or if the options set the number.
 //
-// The sample is in a scratch table, rowmill_sample_ and the name of the table, which is dropped at
-// the end; after a killed run, the next Measure drops it.
+// The sample is in a scratch table, whose name is rowmill_sample_ and the table's name. Measure
+// drops the scratch table at the end; after a killed run, the next Measure drops it.
 func (w *Insert) Measure(ctx context.Context) (err error) {
 	if w.opt.Layout != Rolling || w.opt.PeriodRows > 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 // A tail is the old end of a table: the progress of the deletes, and the waits between inserts
 // and deletes. The zero value is for a table without deletes.
 type tail struct {
-	// keep is the number of rows that deletes leave, lead the number of rows in excess at which
-	// inserts wait for the deletes, and most the maximum number of rows.
+	// keep is the number of rows that deletes leave. Inserts wait while the table has more than
+	// keep+lead rows. With the batches in progress, it then has at most most rows.
 	keep, lead, most int64
 	// Rows below gone are deleted. Rows from there to going are being deleted: it is unknown
 	// whether they exist.
@@ -34,8 +34,8 @@ type tail struct {
 	followed bool
 }
 
-// A gate lets goroutines wait for a condition. Whoever changes the condition calls signal. It costs
-// one read while no goroutine waits.
+// A gate lets goroutines wait for a condition. Whoever changes the condition calls signal, which
+// costs one read while no goroutine waits.
 type gate struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
@@ -108,8 +108,8 @@ func (t *table) held() int64 {
 	return t.tail.inserted.Load() - t.tail.removed.Load()
 }
 
-// trim returns unsent rows at the end of the sequence, so that they leave no gap. No client may
-// be running.
+// trim gives back the numbers of unsent rows at the end of the sequence, so that the next rows take
+// these numbers and no gap is left. No client may be running.
 func (t *table) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,8 +123,9 @@ func (t *table) trim() {
 // A heldClient is a client of a table of constant size: its inserts wait for the table's deletes.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter. Rows that the next delete needs don't wait for that delete: their
-// client may have prepared them long before other clients filled the table.
+// Await implements bench.Waiter. The inserts wait while the table has too many rows. Rows that the
+// next delete is to delete don't wait, because that delete waits for them: a client may have
+// prepared them long before other clients filled the table.
 func (c heldClient) Await(ctx context.Context) error {
 	t := &c.table.tail
 	return t.moved.await(ctx, func() bool {
@@ -139,8 +140,9 @@ const slackShare = 100
 // leastKept is the least number of batches that deletes can keep in a table.
 const leastKept = 10
 
-// keepRows lets deletes leave n rows in the table. Inserts wait at lead rows more: with the batches
-// in progress, the table stays within 1/slackShare of n. lead is at least one batch.
+// keepRows sets the number of rows that deletes leave in the table to n, and makes inserts wait
+// when there are lead rows more. With the batches in progress, the table stays within 1/slackShare
+// of n. But lead is at least one batch.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)

@@ -1,6 +1,6 @@
-// Package column makes the values of a column of any table: the server has described its type, and
-// a declaration may describe its values. Every value is a number first, which a [draw.Source]
-// chooses for a row; a [Generator] makes it a value of the column's type.
+// Package column makes values for a column of any table. The server has described the column's
+// type; a declaration may describe its values. A [draw.Source] chooses a number for each row, and a
+// [Generator] turns the number into a value of the column's type.
 package column
 
 import (
@@ -76,9 +76,10 @@ type Column struct {
 	Salt    uint64
 }
 
-// Generator returns the generator of the column's values without its Source, and the number of
-// different values that it can make. It refuses, with a hint, a description that doesn't fit the
-// type, e.g. a length of integers. The error is ErrNoValues if no values of the type are known.
+// Generator returns a generator of the column's values, in which the caller sets the Source, and
+// the number of different values that it can make. It refuses, with a hint, a declared description
+// that doesn't fit the type, e.g. a length for integers. The error is ErrNoValues if no values of
+// the type are known.
 func (c *Column) Generator() (g Generator, space int64, err error) {
 	g.Column = engine.Column{Name: c.Name, Type: engine.Varchar, Size: 1, Null: c.Null} // any valid Size: the server has the table
 	if c.Values.Null > 0 && !c.Null {
@@ -137,8 +138,9 @@ func (c *Column) Generator() (g Generator, space int64, err error) {
 	return g, 0, ErrNoValues
 }
 
-// list returns the values of a type that lists them: the members of an enumeration, except members
-// that need escaping, or the booleans of a server that doesn't store booleans as numbers.
+// list returns the values of a type that has a fixed list of them: the members of an enumeration,
+// except members that need escaping, or the booleans of a server that doesn't store booleans as
+// numbers.
 func (c *Column) list() []string {
 	if c.Logical == value.Bool && c.Kind == value.Other && c.Type.Exact == 0 {
 		return []string{"f", "t"}
@@ -146,8 +148,8 @@ func (c *Column) list() []string {
 	return slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
 }
 
-// NumberOf returns the type by which numbers of a column type are sent, their least and greatest
-// value, and the number of steps from one integer to the next.
+// NumberOf says how the numbers of a column of type t are sent: as which type, from the least to
+// the greatest number, and in steps of 1/unit: 1/4 for binary fractions.
 func NumberOf(t value.Type) (sent engine.Column, least, most, unit float64) {
 	unit = 1
 	switch digits := cmp.Or(t.Precision, anyPrecision); {
@@ -216,8 +218,9 @@ func Resolution(t value.Type) int64 {
 	return int64(math.Pow10(6 - min(t.Digits, 6)))
 }
 
-// times returns the function that makes a number a time, and the resolution of these times. The
-// time of number n is when key n was new or, in random order, a time before the clock's start.
+// times returns the function that turns a number into a time, and the resolution of these times.
+// Number n becomes the time when key n was new or, in random order, a time before the clock's
+// start.
 func (c *Column) times() (at func(n uint64) int64, unit int64) {
 	unit = Resolution(c.Type)
 	if c.Values.Order == rolling.OrderRandom {
@@ -256,8 +259,8 @@ func (c *Column) uuid(dst []byte, n uint64) []byte {
 	return dst
 }
 
-// A text begins with its number, textBits of it in each letter of alphabet. The alphabet has no
-// upper case, so that the texts differ in every collation.
+// A text begins with its number, written in letters of alphabet; each letter stands for textBits
+// bits. The alphabet has no upper case, so that the texts differ in every collation.
 const (
 	textBits = 5
 	alphabet = "0123456789abcdefghijklmnopqrstuv"
@@ -339,8 +342,9 @@ func KeySpace(c engine.SchemaColumn) int64 {
 	return 0
 }
 
-// greatestInt returns the greatest value of an integer column that writers can send. For unsigned
-// columns, too, that is the greatest signed integer of the width.
+// greatestInt returns the greatest value that writers can send for an integer column. They send
+// signed integers, also for unsigned columns: the result is the greatest signed integer of the
+// width.
 func greatestInt(t value.Type) int64 {
 	if t.Logical == value.Year {
 		return 0

@@ -1,5 +1,5 @@
-// Package disk measures a directory's disk with fio: the file that it fills, the jobs that it runs,
-// and what their output says.
+// Package disk measures a directory's disk with fio: it makes a file for the requests, runs fio's
+// jobs on it, and reads their output.
 package disk
 
 import (
@@ -132,8 +132,8 @@ func (d *File) Close() error { return d.f.Close() }
 // FileArgument stands for the file in the recorded command of a job.
 const FileArgument = "FILE"
 
-// Command is the fio command of a job of the given length; its seed decides which blocks are
-// requested.
+// Command returns the fio command of a job. The job lasts for length, but a fill lasts until the
+// file is full. seed decides which blocks are requested.
 func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []string {
 	mode, random, ioengine, direct := "", "", "libaio", 0
 	if job.Kind == result.DiskRandom || job.Kind == result.DiskSync {
@@ -173,8 +173,8 @@ func (d *File) Command(job *result.Disk, length time.Duration, seed uint64) []st
 	return append(args, "--time_based", fmt.Sprintf("--runtime=%dms", length.Milliseconds()))
 }
 
-// Run makes the requests of a job. It calls tell with the measurements of each interval, and fio's
-// process. If ctx ends, fio is stopped, and the last interval is lost.
+// Run runs the fio command of a job. For each interval, it calls tell with the id of fio's process
+// and the measurements. If ctx ends, fio is stopped, and the last interval is lost.
 func (d *File) Run(ctx context.Context, command []string, interval time.Duration, tell func(pid int, iv result.Interval) error) error {
 	const inChild = "/proc/self/fd/3" // the first of ExtraFiles
 	args := slices.Clone(command[1:])

@@ -71,8 +71,9 @@ func (d *Values) Shuffle(numbers []int64) {
 	}
 }
 
-// Shuffled returns the place of i in the random order of the numbers below n that key chooses. Each
-// round permutes the numbers below the next power of two; results from n on are permuted again.
+// Shuffled returns the place of i in a random order of the numbers below n. key chooses the order.
+// Each round permutes the numbers below the next power of two; a result of n or more is permuted
+// again.
 func Shuffled(i, n, key uint64) uint64 {
 	size := bits.Len64(n - 1)
 	mask, half := uint64(1)<<size-1, (size+1)/2

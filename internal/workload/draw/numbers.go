@@ -15,8 +15,8 @@ type Source struct {
 	Share float64
 	Last  uint64
 	// tick is the number of successive rows whose numbers must differ; 0 means that none must. The
-	// range of draws is divided into cells, each at least as large as the range of the most frequent
-	// value, and the rows of a tick get different cells.
+	// draws are divided into cells, each at least as large as the range of draws that gives the most
+	// frequent value, and the rows of a tick get draws from different cells.
 	tick  int64
 	cells uint64
 }
@@ -24,8 +24,8 @@ type Source struct {
 // roundedShares makes a limit on shares a little stricter, because shares are rounded.
 const roundedShares = 1 - 1e-3
 
-// Apart returns a source in which the rows of a tick have different numbers. No value may have more
-// than 1/tick of the rows.
+// Apart returns a source in which any tick successive rows, from a multiple of tick on, have
+// different numbers. It requires that no value has more than 1/tick of the rows.
 func (c Source) Apart(tick int64) Source {
 	largest := 1 / float64(max(c.Last, 1)) // share of the most frequent value
 	if c.Ranks != nil {
@@ -86,9 +86,10 @@ func TimesModulo(n, by, modulus uint64) uint64 {
 	return bits.Rem64(hi, lo, modulus)
 }
 
-// NewRanks returns ranks of distinct values. The first values have the shares of rows in heavy, or
-// in a Zipf distribution; the other rows are divided evenly. With a tick, no value gets two rows of
-// a tick: the next values get the excess. The result is nil if the rows of a tick can't all differ.
+// NewRanks returns ranks of distinct values. heavy has the shares of the rows that the first values
+// get; with skew, the shares follow a Zipf distribution instead. The other rows are divided evenly
+// among the other values. With a tick, no value gets two rows of a tick: the next values get the
+// excess. The result is nil if the rows of a tick can't all differ.
 func NewRanks(distinct int64, heavy []float64, skew float64, tick int64) *Ranks {
 	r := &Ranks{distinct: uint64(distinct), spread: 1}
 	left, from, over, most := distinct, 0.0, 0.0, 1.0

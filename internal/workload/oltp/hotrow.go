@@ -33,8 +33,8 @@ var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 // and nothing is committed for minutes.
 const hotArriving = 32
 
-// HotGrace returns how long the runs in progress may take when the time is over: all clients wait
-// for the same row.
+// HotGrace returns how long the runs may take that are in progress when the measurement ends: all
+// clients wait for the same row.
 func HotGrace(clients int) time.Duration {
 	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
 }
@@ -56,8 +56,8 @@ const (
 	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// In way HotAppend, the fans are in a rolling table by time, fan_of, and the counter is the live
-// view of the table's roll-up.
+// In way HotAppend, table fan_of is a rolling table divided by time, with one row for each fan. The
+// counter is the live view of the table's roll-up.
 const (
 	HotEventTime  = "ts"
 	HotLevel      = "fans_1s"
@@ -83,9 +83,10 @@ type HotRowOptions struct {
 	Cache time.Duration
 }
 
-// A HotRow is the counter of a report of 2010. Each run reads the number of an item's fans, looks
-// whether the user is a fan, and then inserts and counts the user in one transaction. All clients
-// count in one row, and each holds the row's lock until its commit has returned.
+// A HotRow is the workload that a report of 2010 describes: a counter of an item's fans. Each run
+// reads the counter, looks whether the user is a fan, and then inserts and counts the user in one
+// transaction. All clients count in one row, except in some ways (HotSlots, HotAppend). Each client
+// holds the row's lock until its commit has returned.
 type HotRow struct {
 	db     engine.DB
 	reader engine.Reader // nil if the engine stores nothing
@@ -190,9 +191,9 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 	return schema, errors.Join(err, s.Close())
 }
 
-// Prove compares the counter with the rows, and both with the acknowledged runs. It returns the
-// number of runs that must have been counted, and the counter. expected includes runs whose commit
-// was not answered, but whose rows exist.
+// Prove compares the counter with the number of rows in fan_of, and both with the number of
+// acknowledged runs. It returns how many runs must have been counted, and the counter. expected
+// includes runs whose commit was not answered, but whose rows exist.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {
@@ -416,8 +417,8 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A repeated run keeps the time of its event: the roll-up waits for the event, and the key
-		// keeps it from being inserted twice.
+		// A repeated run keeps the time of its event: the roll-up waits for the event of that time, and
+		// the key, which contains the time, prevents a second row.
 		if c.event.Load() == 0 {
 			c.w.mu.Lock()
 			c.event.Store(time.Now().Unix())

@@ -19,7 +19,7 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// Later completes the cost c and notes it. c belongs to a phase that began at began, after the
+// Later completes the cost c and adds it to the costs. The phase of c began at began, after the
 // tables were created.
 func (w *Tables) Later(ctx context.Context, c result.TablesCost, began time.Time) error {
 	c.Objects, c.Seconds = w.made, time.Since(began).Seconds()
@@ -67,8 +67,8 @@ func (w *Tables) OpenAll(ctx context.Context) (err error) {
 	return w.Later(ctx, result.TablesCost{Phase: result.TablesReopened, Opened: w.opt.Tables * max(w.opt.Partitions, 1)}, began)
 }
 
-// ended waits until the processes of closed connections have ended and freed their memory: the
-// server then has no more processes than the given number.
+// ended waits until the server has no more than the given number of processes: the processes of
+// closed connections have then ended and freed their memory. After endPatience, it gives up.
 func (w *Tables) ended(ctx context.Context, processes int) error {
 	for end := time.Now().Add(endPatience); time.Now().Before(end); {
 		n, err := w.Processes()

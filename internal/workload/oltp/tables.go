@@ -15,8 +15,9 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// Operations of a Tables. OpTables creates the next tables or partitions, and measures the costs if
-// a mark is reached. OpCreate is the creation of one table or partition, without measurements.
+// Operations of a Tables. OpTables creates the next tables or partitions, and measures the costs
+// when their number reaches the next mark. OpCreate is the creation of one table or partition,
+// without measurements.
 const (
 	OpTables = "step"
 	OpCreate = "create"

@@ -94,8 +94,8 @@ func harmless(text string) string {
 	return strings.NewReplacer("'", "-", `\`, "-", "$", "-").Replace(text)
 }
 
-// commit ends a transaction. If the commit is not answered, query tells whether it has happened: it
-// finds a row that the transaction has written.
+// commit ends a transaction. query returns a value that only this transaction can have written. If
+// the COMMIT is not answered, done uses query to find out whether the transaction was committed.
 func (c *talk) commit(ctx context.Context, query string) {
 	if c.err == nil {
 		c.asked = c.fill(query)
@@ -110,8 +110,8 @@ func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done 
 	return err == nil && text == value, err
 }
 
-// recover rolls back after an error, on a new session if the connection is lost. If a commit was
-// answered by an error, it has not happened.
+// recover rolls back after an error, on a new session if the connection is lost. If the server
+// answered COMMIT with an error, the transaction is not committed, and done needn't ask.
 func (c *talk) recover(ctx context.Context, failed error) error {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = ""
