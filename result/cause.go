@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Cause is a candidate for why a constant load fell below target: a condition that
-// each interval either had or did not have. Shares are shares of intervals.
+// A Cause is a condition that may be why a constant load fell below its target. Each interval of
+// the run either had the condition or did not. Shares are shares of intervals.
 type Cause struct {
 	Name string `json:"name"`
 	What string `json:"what"`
@@ -20,8 +20,8 @@ type Cause struct {
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`
 	Low       bool    `json:"low,omitempty"`
-	// A Direct cause needs no association: it is known to stop inserts. A Witness only shows that
-	// processor time was short, and so no time is attributed to it.
+	// A Direct cause is known to stop inserts, so no association has to be shown for it. A Witness only
+	// shows that processor time was short, and so no time is attributed to it.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
 	// InBelow and InOn are the shares of the intervals below and on target that had the cause.
@@ -154,7 +154,8 @@ func (s *Steadiness) explain(ivs []judged) {
 		return
 	}
 	// Attributed is a sequential attributable fraction (Eide and Gefeller 1995): the shown causes are
-	// added one by one. Each gets what it adds to the share of time below target that they explain.
+	// added one by one. Each gets what it adds to the share of the time below target that the causes
+	// added so far explain together.
 	any, together := make([]bool, len(ivs)), 0.0
 	for i := range candidates {
 		if values[i] == nil {
@@ -264,10 +265,10 @@ func quantile(values []float64, q float64) float64 {
 	return v[max(0, int(math.Ceil(q*float64(len(v))))-1)]
 }
 
-// The block bootstrap over time (Künsch 1989): blocks of neighbouring intervals are
-// drawn with replacement, because disturbances of a machine last for some time. A run
-// is divided into about 20 blocks; for a run of a day, a block is longer than an hour.
-// A thousand rounds settle the second digit of a 95% interval.
+// The block bootstrap over time (Künsch 1989): blocks of neighbouring intervals are drawn with
+// replacement, because disturbances of a machine last for some time. A run is divided into about 20
+// blocks; for a run of a day, a block is longer than an hour. With a thousand rounds, two digits of
+// a 95% interval are reproducible.
 const (
 	blocksInRun     = 20
 	bootstrapRounds = 1000
@@ -290,8 +291,8 @@ type prefixes []sums
 
 func (p prefixes) total() sums { return p[len(p)-1] }
 
-// in95 returns the 95% interval of a statistic that is NaN where it has no value; nil if it has no
-// value in too many rounds.
+// in95 returns the 95% interval of a statistic. The statistic is NaN in a round in which it has no
+// value. in95 returns nil if there are too many such rounds.
 func (p prefixes) in95(statistic func(sums) float64) *[2]float64 {
 	n := len(p) - 1
 	length := max(1, n/blocksInRun)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Cell is a run's cell in an insert-method matrix. It repeats the design of the whole matrix, so
+// A Cell is a run's cell in an insert-method matrix. It also has the design of the whole matrix, so
 // that an incomplete record shows which runs are missing.
 type Cell struct {
 	// Factors are all factors, including those with a single level.

@@ -154,8 +154,8 @@ const (
 	figSteal         = "os_cpu_steal"
 )
 
-// knee locates the knee of the run and its probable cause; nil if no tenth of the
-// rows fell below half of the first.
+// knee locates the knee of the run and its probable cause; nil if in no tenth of the rows the rate
+// was below half of the first tenth's.
 func (r *Record) knee(c Curve) *Knee {
 	rows, lasting, ok := c.kneeRows()
 	if !ok {

@@ -24,8 +24,8 @@ type Disk struct {
 	// takes; 0 is unknown.
 	FileBytes      int64 `json:"file_bytes"`
 	AllocatedBytes int64 `json:"allocated_bytes,omitempty"`
-	// SectorBytes is the unit in which the device writes; 0 is unknown. WriteCache is the kernel's
-	// word for the device's cache.
+	// SectorBytes is the unit in which the device writes; 0 is unknown. WriteCache is the mode of the
+	// device's cache as the kernel names it.
 	SectorBytes int64  `json:"sector_bytes,omitempty"`
 	WriteCache  string `json:"write_cache,omitempty"`
 	// Job is the command of the job, to be repeated by hand. FILE stands for the file.
@@ -34,14 +34,14 @@ type Disk struct {
 
 // Kinds of a Disk.
 const (
-	// DiskFill writes the file for the first time, DiskRandom and DiskSequential request blocks of it
-	// directly.
+	// DiskFill writes the file for the first time. DiskRandom and DiskSequential read or overwrite
+	// its blocks with direct I/O.
 	DiskFill       = "fill"
 	DiskRandom     = "random"
 	DiskSequential = "sequential"
-	// DiskSync overwrites random blocks directly, with an fsync after each; DiskLog writes one block
-	// after the other through the system's cache, with an fdatasync after each, as a server writes its
-	// redo log.
+	// DiskSync overwrites random blocks with direct I/O, with an fsync after each. DiskLog writes one
+	// block after the other through the system's cache, with an fdatasync after each, as a server
+	// writes its redo log.
 	DiskSync = "fsync"
 	DiskLog  = "log"
 )
@@ -197,8 +197,8 @@ func NewMeasuredDisk(recs []Record, source string) *MeasuredDisk {
 	return m
 }
 
-// At returns the measured rate of reads of the nearest size, at the smallest measured queue depth
-// that is at least the given depth, or else at the greatest.
+// At returns the measured rate of reads of the size nearest to bytes. It takes the smallest
+// measured queue depth that is at least depth; if there is none, the greatest measured depth.
 func (m *MeasuredDisk) At(bytes float64, depth int) DiskReads {
 	distance := func(r DiskReads) float64 { return math.Abs(math.Log(float64(r.BlockBytes) / bytes)) }
 	best := m.Reads[0]
@@ -241,7 +241,7 @@ func (r *Record) diskReads(part figures) string {
 }
 
 // mostlyOwn is a share of the bytes read from the disk. If the server read less than this share,
-// the text mentions other programs.
+// diskReads says that other programs read the rest.
 const mostlyOwn = 0.9
 
 // LastDiskReads compares the disk reads over the last tenth of the rows with MeasuredDisk.

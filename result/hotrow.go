@@ -8,13 +8,14 @@ type HotRow struct {
 	// of the count that a run reads.
 	Slots        int     `json:"slots,omitempty"`
 	CacheSeconds float64 `json:"cache_seconds,omitempty"`
-	// Ceiling is the rate, in runs per second, at which the counter's locks are never free: Slots,
-	// or 1, divided by the time for which a single client holds a lock. 0 is unknown.
+	// Ceiling is the rate, in runs per second, at which the counter's locks would never be free. It is
+	// the number of the counter's rows (Slots, or 1) divided by the time for which a single client
+	// holds a lock. 0 is unknown.
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
 	// HeldMicros is that time: the median from sending the UPDATE to the answer to COMMIT.
 	HeldMicros float64 `json:"held_us,omitempty"`
-	// ClientAlone is the rate, in runs per second, of the same number of clients on an engine that
-	// stores nothing; 0 is unknown.
+	// ClientAlone is the rate, in runs per second, that the same number of clients reach on an engine
+	// that stores nothing; 0 is unknown.
 	ClientAlone float64 `json:"client_alone_per_second,omitempty"`
 }
 

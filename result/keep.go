@@ -10,8 +10,8 @@ const Unmaintained = "unmaintained"
 type Keep struct {
 	// Longest is the insert that took longest.
 	Longest KeepStall `json:"longest"`
-	// StallMS is the time from which an insert counts as slow, in milliseconds. Stalls are times
-	// with one or more slow inserts, in order; Slow counts the slow inserts.
+	// StallMS is the time from which an insert counts as slow, in milliseconds. Stalls are the periods
+	// of time in which inserts were slow, in order. Slow is the number of slow inserts.
 	StallMS float64     `json:"stall_ms"`
 	Stalls  []KeepStall `json:"stalls"`
 	Slow    int64       `json:"slow_inserts"`
@@ -35,8 +35,8 @@ type KeepStall struct {
 	Inserts int       `json:"inserts"`
 	// During lists what maintenance did at that time.
 	During []string `json:"during"`
-	// Sync is how long a sync of a separate file took during the stall, in seconds: a slow disk
-	// slows it down, too. 0 means less than 10 ms, or not measured.
+	// Sync is how long it took during the stall to sync another file on the server's disk, in seconds:
+	// if the disk is slow, this sync is slow, too. 0 means less than 10 ms, or not measured.
 	Sync float64 `json:"sync_seconds,omitempty"`
 }
 

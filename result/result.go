@@ -108,7 +108,7 @@ type Load struct {
 
 // Retention is how a run's table is divided, and how much of it is kept.
 type Retention struct {
-	// Period is a rolling table's period ("125000 rows"), and PeriodWhy its source.
+	// Period is a rolling table's period ("125000 rows"). PeriodWhy says why it is that long.
 	// KeepPeriods is the number of periods kept; 0 means all.
 	Period      string `json:"period,omitempty"`
 	PeriodWhy   string `json:"period_why,omitempty"`
@@ -188,8 +188,8 @@ type Interval struct {
 	NewRows int64 `json:"new_rows"`
 	// HeldRows counts the rows in tables of constant size, including those in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
-	// Marks are the moments at which another hundredth of the requested rows was reached, as
-	// [rows so far, elapsed seconds].
+	// Marks are the moments at which the number of rows reached another hundredth of the requested
+	// rows, as [rows so far, elapsed seconds].
 	Marks [][2]float64 `json:"marks,omitempty"`
 	// Latency is the time from sending an operation to its answer. If a rate was requested,
 	// Response is the time from when the operation was due to its answer.
@@ -481,8 +481,8 @@ type Client struct {
 	Bound bool `json:"bound"`
 }
 
-// Server is the usage of the server's process, if it is visible; the usage of an embedded engine is
-// part of the client's.
+// Server is the CPU time of the server's process, if that process is visible. An embedded engine's
+// CPU time is part of the client's.
 type Server struct {
 	CPUSeconds *float64 `json:"cpu_seconds"`
 }

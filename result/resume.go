@@ -132,8 +132,8 @@ func union[T any](list, more []T, name func(T) string) []T {
 	return out
 }
 
-// add adds the usage of a record's last piece: from its end, or from the counters of
-// its intervals if it has none.
+// add adds the CPU time of a record's last piece: as its End has it or, without an End, computed
+// from the counters of its intervals.
 func (u *Used) add(r *Record) {
 	if e := r.End; e != nil {
 		u.Client += e.ClientCPUSeconds

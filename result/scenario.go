@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A Scenario is the experiment that a run belongs to, with the published results that it repeats
-// and claims about the shape of its own results.
+// A Scenario is the experiment that a run belongs to. It has the published results that the
+// experiment repeats, and claims about the shape of the experiment's own results.
 type Scenario struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -16,8 +16,8 @@ type Scenario struct {
 	Runs []string `json:"runs"`
 	// Scale is the factor by which the declared number of rows was multiplied.
 	Scale float64 `json:"scale"`
-	// MemoryShare is the server's requested memory, as a share of FinalBytes: the final size of
-	// run MemoryOf, estimated from a sample. 0 leaves the server's memory as it is.
+	// MemoryShare is the memory requested for the server, divided by FinalBytes. FinalBytes is the
+	// final size of run MemoryOf, estimated from a sample. 0 leaves the server's memory as it is.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	MemoryOf    string  `json:"memory_of,omitempty"`
 	FinalBytes  int64   `json:"final_bytes,omitempty"`

@@ -58,8 +58,9 @@ type Trial struct {
 	// Seconds and Operations are the time and the operations that were judged.
 	Seconds    float64 `json:"seconds"`
 	Operations int64   `json:"operations"`
-	// P99US is the response time of the operations due after the ramp, where unfinished operations
-	// count with the time that they have waited. ServiceP99US is the database's own time.
+	// P99US is the 99th percentile of the response time, over the operations due after the ramp. An
+	// unfinished operation counts with the time that it has waited. ServiceP99US is the 99th
+	// percentile of the time from sending an operation to its answer.
 	P99US        int64 `json:"p99_us"`
 	ServiceP99US int64 `json:"service_p99_us"`
 	// Over is the share of the operations that took longer than the limit.
@@ -91,16 +92,16 @@ const (
 const (
 	// overShare is the share of operations that may exceed the limit, by definition of the p99.
 	overShare = 0.01
-	// A verdict is clear if the share of operations over the limit is at most clearlyFew or at
-	// least clearlyMany: a single stall more or less doesn't change it. Beyond clearlyMany, a trial
-	// ends early.
+	// A verdict is clear if the share of operations slower than the limit of the response time is at
+	// most clearlyFew or at least clearlyMany: a single stall more or less doesn't change it. If the
+	// share exceeds clearlyMany, a trial ends early.
 	clearlyFew, clearlyMany = overShare / 5, overShare * 5
 	// StoppedDecided is the value of End.Stopped for a trial that ended early.
 	StoppedDecided = "decided"
 )
 
-// flatShare detects a response time that hardly depends on the rate: at flatShare of the rate
-// found, or less, the p99 was already flatShare of the limit, or more.
+// flatShare detects a response time that hardly depends on the rate: the 99th percentile was at
+// least flatShare of the limit already at a rate of at most flatShare of the rate found.
 const flatShare = 0.75
 
 // IsTrial reports whether the run is a trial of a rate.
@@ -156,10 +157,11 @@ type weighed struct {
 	seconds, wait     float64
 }
 
-// counted adds up a trial's intervals after the ramp, and the operations due but unfinished at its
-// end: without them, a stalled server would appear fast. The newest of them was due just now, the
-// operation before it a little earlier, and so on. Unfinished operations that have waited for less
-// than the limit can't be judged yet. Damaged distributions are omitted.
+// counted adds up a trial's intervals after the ramp. It adds the operations that were due but
+// unfinished at the trial's end: without them, a stalled server would appear fast. Of these, the
+// newest is taken to have been due at the end, the operation before it a little earlier, as the
+// rate says, and so on. Those that have waited for less than the limit can't be judged yet, and are
+// left out. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS
@@ -218,8 +220,8 @@ type Capacity struct {
 	State string `json:"state"`
 	// P99LimitUS is the requested limit.
 	P99LimitUS int64 `json:"p99_limit_us"`
-	// RowsPerSecond is the rate found. A trial confirmed it: Rows counts the rows in the table at that
-	// time, P99US is the trial's response time.
+	// RowsPerSecond is the rate found. P99US is the 99th percentile of the response time in the trial
+	// that confirmed the rate, and Rows the number of rows in the table at that time.
 	RowsPerSecond float64 `json:"rows_per_second"`
 	Rows          int64   `json:"rows"`
 	P99US         int64   `json:"p99_us"`

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A SteadyGoal is the goal of a run of bench steady beside its rate, with the machine
-// and the clock on which it ran.
+// A SteadyGoal says what a run of `bench steady` must achieve in addition to its rate. It also
+// names the machine and the time zone of the run.
 type SteadyGoal struct {
 	// P99LimitUS is the limit of each interval's p99 in microseconds, measured from
 	// the time an operation was due; 0 means none.

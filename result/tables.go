@@ -35,8 +35,8 @@ const (
 	TablesHeld      = "connections" // connections that each open Held tables
 )
 
-// A TablesCost is the cost of a number of tables or partitions at one moment. Zero figures were not
-// measured.
+// A TablesCost is the cost of a number of tables or partitions at one moment. A figure that is 0
+// was not measured.
 type TablesCost struct {
 	Phase string `json:"phase"`
 	// Objects is the number of tables or partitions. Opened is how many of them one connection has
@@ -59,9 +59,9 @@ type TablesCost struct {
 	// was opened since the server's start.
 	DictionaryBytes int64 `json:"dictionary_bytes,omitempty"`
 	OpenedTables    int64 `json:"opened_tables,omitempty"`
-	// CreateSeconds is the mean time to create a table, of those created since the last TablesCost.
-	// SchemaSeconds is the time to read all columns from information_schema. AddSeconds is the time
-	// to add one partition, during which the table is locked.
+	// CreateSeconds is the mean time to create a table, over the tables created since the previous
+	// TablesCost. SchemaSeconds is the time to read all columns from information_schema. AddSeconds is
+	// the time to add one partition, during which the table is locked.
 	CreateSeconds float64 `json:"create_seconds,omitempty"`
 	SchemaSeconds float64 `json:"schema_seconds,omitempty"`
 	AddSeconds    float64 `json:"add_seconds,omitempty"`

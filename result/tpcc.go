@@ -37,8 +37,9 @@ type TPCCSummary struct {
 	Crossing           *Crossing        `json:"crossing,omitempty"`
 }
 
-// Crossing is the share of a TPCC's transactions whose rows are on several nodes, from 0 to 1: the
-// share that follows from the definition, and the share that the tables show.
+// Crossing is about the TPC-C transactions whose rows are on several nodes. Expected is their share
+// of all transactions, from 0 to 1, as it follows from the definition. Measured is their share as
+// the tables show it.
 type Crossing struct {
 	Transactions int64   `json:"transactions"`
 	Expected     float64 `json:"expected"`

@@ -9,8 +9,8 @@ import (
 // A Creatable determines which missing periods may be created for rows.
 type Creatable struct {
 	Grid Grid
-	// Range contains the positions for which periods may be created. Rows before it have passed
-	// retention, which is Keep. Rows after it lie too far in the future.
+	// Range contains the positions for which periods may be created. Rows at earlier positions have
+	// passed Keep, the retention. Rows at later positions lie too far in the future.
 	Range Period
 	Keep  Span
 	// Sealed is the position below which no period is created, because roll-ups are never computed

@@ -18,8 +18,8 @@ type Declaration struct {
 	Name, Target string
 	// Definition is its CREATE TABLE statement.
 	Definition *Definition
-	// Time is the column by which the table rolls: a time, units of Epoch since 1970, or an integer
-	// key.
+	// Time is the column by which the table rolls. Its values are times, integers that count units of
+	// Epoch since 1970, or an integer key.
 	Time  string
 	Epoch time.Duration // 0 unless Time is an integer on an axis of time
 	// Period is the grid that divides the axis. Auto means that the period is still to be measured.

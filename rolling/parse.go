@@ -428,8 +428,8 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 		return
 	}
 	limit, why := r.mostPeriods, r.why
-	// ahead counts the periods created ahead, the open period, and one that is due to be dropped. The
-	// periods within retention are recent, which is a length, and old, which counts merged ones.
+	// ahead counts the periods created ahead, the open period, and a period that retention is about to
+	// drop. Of the retained time, recent is the length in single periods; old counts merged periods.
 	ahead := d.Ahead.Length()/p + 2
 	recent, old := d.Keep.Length(), int64(0)
 	if d.Seal.Merge.Valid() {

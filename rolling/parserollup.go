@@ -311,8 +311,8 @@ func (r *declarationReader) levelKeep(l *level, source *level) {
 
 var aggregates = []string{"count", "sum", "avg", "min", "max", "stddev", "variance", "first", "last", "distinct", "percentile"}
 
-// insteadOf has rowmill's aggregate for an aggregate that has another name in other systems, or
-// that can't be computed from parts, such as a median.
+// insteadOf says which of rowmill's aggregates to use in place of an aggregate that has another
+// name in other systems, or that rowmill can't compute, such as a median.
 var insteadOf = map[string]string{
 	"mean": "avg", "average": "avg", "std": "stddev", "stddev_samp": "stddev", "stddev_pop": "stddev", "var": "variance", "var_samp": "variance",
 	"var_pop": "variance", "total": "sum", "approx_count_distinct": "distinct", "uniq": "distinct", "count_distinct": "distinct",

@@ -47,8 +47,8 @@ const (
 var ErrOutside = errors.New("position outside every period")
 
 // Position returns t as a position on a time axis. Fractions of a microsecond are rounded towards
-// the past, so that a period never contains an instant before it. A time outside the range of an
-// int64 becomes the nearest int64, which lies outside every period.
+// the past, so that a period never contains an instant before the period's start. A time outside
+// the range of an int64 becomes the nearest int64, which lies outside every period.
 func Position(t time.Time) int64 {
 	const limit = math.MaxInt64/second - 1
 	switch s := t.Unix(); {
@@ -148,8 +148,9 @@ func (g Grid) Bounds() Period {
 	return Period{MinTime, MaxTime}
 }
 
-// At returns the period that contains pos. The first and the last period of an axis end at its
-// bounds. It returns ErrOutside for a position that no server could store.
+// At returns the period that contains pos. The first period of an axis begins at the axis's lower
+// bound, and the last ends at its upper bound. At returns ErrOutside for a position that no server
+// could store.
 func (g Grid) At(pos int64) (Period, error) {
 	if !g.Valid() {
 		return Period{}, errors.New("no period is set")

@@ -59,8 +59,8 @@ type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
 	tables []*tpccTable
-	// Numbers of rows: items is for the whole database; customers and undelivered are for each
-	// district. Each customer has one order; undelivered counts the orders that are not delivered yet.
+	// items is the number of items. customers is the number of customers in each district. Each has
+	// one order after the load; undelivered of these orders, in each district, are not delivered yet.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64
@@ -84,7 +84,7 @@ type TPCC struct {
 // name, a type and a rule by which clause 4.3.3 fills it, e.g. "i_price n5.2 100..10000". Types: i
 // and d are integers of 32 and 64 bits, v and c texts, n decimals; with ? the column may be NULL.
 // Rules: A..B is a random number of units, or a random text with that number of characters; A means
-// A..A; words are in tpccNumbers and tpccTexts.
+// A..A; a word is the name of a rule in tpccNumbers or tpccTexts.
 var tpccTables = []struct{ name, columns, key, index string }{
 	{"item", "i_id i n, i_im_id i 1..10000, i_name v24 14..24, i_price n5.2 100..10000, i_data v50 data", "i_id", ""},
 	{"warehouse", "w_id i w, w_name v10 6..10, " + tpccAddress("w") + ", w_tax n4.4 0..2000, w_ytd n12.2 wytd", "w_id", ""},
@@ -206,8 +206,9 @@ func (r *tpccRow) customer() int64 {
 	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
-// tpccNumbers return numbers, or units of decimals; -1 is NULL. w, d and n are the warehouse, the
-// district, and the number of the row in the district.
+// tpccNumbers are the rules that return numbers, for decimals in units of the last digit; -1 is
+// NULL. Rules w, d and n return the warehouse, the district, and the number of the row in the
+// district.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },
@@ -350,8 +351,8 @@ func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, 
 	return append(schema, made...), nil
 }
 
-// present makes the database present the nodes' tables of one name as one table. Its rows are on
-// the nodes by the first column of the key, the warehouse.
+// present makes the database show the nodes' tables of the same name as one table. The first column
+// of the key, the warehouse, decides on which node a row is.
 func (w *TPCC) present(ctx context.Context, t *tpccTable, nodes []rolling.Node) (schema []string, err error) {
 	text, err := w.db.Dialect().Render(engine.CreateTable{Table: &t.Table})
 	if err != nil {

@@ -26,7 +26,8 @@ const (
 // tpccConditions are the twelve conditions of clause 3.3.2, in order, and one about the stock. Each
 // query counts the rows that contradict the condition; $NAME stands for a value of the proof. Money
 // is compared with ROUND: that is exact for DECIMAL, and tolerates half a cent in an engine that
-// has binary fractions only. Without an index for a sum, a joined subquery computes all sums.
+// has binary fractions only. If no index helps to compute one row's sum, a joined subquery computes
+// the sums of all rows.
 var tpccConditions = []struct {
 	name  string
 	when  tpccWhen
@@ -103,8 +104,8 @@ type tpccProof struct {
 	err    error // the first error of a query
 }
 
-// proof opens the sessions, and returns the conditions that were examined. A condition that doesn't
-// hold is an error.
+// proof opens the sessions, calls examine, and returns the conditions that examine has added. If a
+// condition doesn't hold, proof also returns an error.
 func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProof)) (_ []result.Condition, err error) {
 	p := &tpccProof{w: w, ctx: ctx, values: map[string]string{
 		"terminals": digits(w.opt.Terminals), "loaded": digits(w.customers), "delivered": digits(w.customers - w.undelivered),
@@ -130,8 +131,8 @@ func (w *TPCC) proof(ctx context.Context, db engine.DB, examine func(p *tpccProo
 	return p.out, p.err
 }
 
-// ProveLoad examines the conditions after the load: condition 11 holds only at that time. all adds
-// the conditions that take long.
+// ProveLoad examines the conditions after the load; condition 11 holds only at that time. With all,
+// ProveLoad also examines conditions that take long.
 func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
 	_, err := w.proof(ctx, w.db, func(p *tpccProof) { p.conditions(atLoad, all) })
 	return err
@@ -139,8 +140,8 @@ func (w *TPCC) ProveLoad(ctx context.Context, all bool) error {
 
 // Prove examines the tables after a run whose clients are closed: the conditions of clause 3.3.2
 // (with all, also conditions that take long to examine); the agreement of stock and order lines;
-// that each acknowledged transaction is in the tables once, in its terminal's home; and the bands
-// of the audit. A failure is an error.
+// that each acknowledged transaction is in the tables once, in the home warehouse of its terminal;
+// and the bands of the audit. A failure is an error.
 func (w *TPCC) Prove(ctx context.Context, all bool) (_ *result.Verified, _ []result.Condition, crossing *result.Crossing, _ error) {
 	v := &result.Verified{Counted: true}
 	out, err := w.proof(ctx, w.db, func(p *tpccProof) {
@@ -185,8 +186,9 @@ func (p *tpccProof) conditions(when tpccWhen, all bool) {
 	}
 }
 
-// acknowledged compares numbers of transactions by terminal and warehouse. The numbers that the
-// rows show must be those acknowledged to the terminals, each in its home warehouse.
+// acknowledged examines one kind of transactions, whose rows show by which terminal and in which
+// warehouse they were made. For each terminal, the rows must show as many as were acknowledged to
+// it, all in its home warehouse. It returns the number of transactions that the rows show.
 func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	type at struct{ terminal, warehouse int }
 	got := map[at]int64{}
@@ -264,9 +266,10 @@ func (p *tpccProof) band(name, unit string, sum, n, low, high, variance float64)
 // variance of one card: 50 * 50/99.
 const deckLeft = 25
 
-// within reports whether a mean of n values is from low to high. The values are dealt from one deck
-// for each terminal, which may be partly dealt, and up to 2% of the values are not counted. A short
-// run may miss the band by four standard deviations of these effects.
+// within reports whether a mean of n values is from low to high, or misses that band by chance: by
+// at most four standard deviations. The mean of a short run varies for two reasons. Each terminal
+// deals the values from a deck, which the end of the run may leave partly dealt; and up to 2% of
+// the values are not counted.
 func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, chance string) {
 	miss := max(low-mean, mean-high)
 	slack := 4 * math.Sqrt(variance*(deckLeft*float64(p.w.opt.Terminals)+0.02*n)) / n
@@ -276,8 +279,9 @@ func (p *tpccProof) within(mean, n, low, high, variance float64) (holds bool, ch
 	return miss <= slack, chance
 }
 
-// crossing compares the share of transactions whose rows are on several shards with the share that
-// follows from the definition for the terminals' homes. Orders that were rolled back have no rows.
+// crossing examines the share of transactions whose rows are on several shards. It compares it with
+// the share that follows from TPC-C's definition and the terminals' home warehouses. Orders that
+// were rolled back have no rows.
 func (p *tpccProof) crossing() *result.Crossing {
 	w, crossed, all, expected := p.w, 0.0, 0.0, 0.0
 	orders := map[[3]float64]bool{} // that cross
@@ -332,8 +336,8 @@ func (p *tpccProof) add(name string, holds bool, found string) {
 	}
 }
 
-// rows returns the rows of a query of numbers, on some sessions or else on p.s. NULL is 0, e.g. a
-// sum of no rows.
+// rows returns the rows of a query whose values are numbers. It runs the query on the given
+// sessions, or on p.s if none are given. It reads NULL, e.g. a sum of no rows, as 0.
 func (p *tpccProof) rows(q string, on ...*engine.Session) (out [][]float64) {
 	if len(on) == 0 {
 		on = []*engine.Session{p.s}

@@ -54,8 +54,8 @@ const (
 	factEarly      = "early" // rolled back for an item that was not the last
 )
 
-// A deck deals numbers in a random order, each as often as it is in the deck. Then it is shuffled
-// again.
+// A deck deals numbers in a random order, each as often as it is in the deck. When all are dealt,
+// the whole deck is shuffled again.
 type deck struct {
 	shares []int // element i: how often the deck has number i
 	left   []int64
@@ -130,8 +130,8 @@ func (w *TPCC) Background(context.Context, func(what, object string, began time.
 	return nil
 }
 
-// Crashed is called when the server was killed. It has nothing to do: a terminal looks itself for a
-// transaction whose commit was not answered.
+// Crashed is called when the server was killed. It has nothing to do: each terminal finds out by
+// itself whether a commit that was not answered has happened.
 func (w *TPCC) Crashed(time.Time) {}
 
 // Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1
@@ -192,8 +192,8 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 
-// Do implements bench.Client. If the commit of the try before was not answered, but its rows exist,
-// the transaction is done.
+// Do implements bench.Client. If the COMMIT of the previous try was not answered, but its rows
+// exist, Do counts the transaction as done and does not repeat it.
 func (c *tpccTerminal) Do(ctx context.Context) error {
 	if c.began.IsZero() {
 		c.began = time.Now()
@@ -275,8 +275,8 @@ func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.facts = append(c.facts, outcome...)
 }
 
-// ask runs a query over the items of lines, $items, and calls note with each line and the query's
-// second value for its item.
+// ask runs query q, in which $items stands for the items of lines. The first value of each row that
+// q returns is an item: ask calls note with this item's line and the second value.
 func (c *tpccTerminal) ask(ctx context.Context, lines []*tpccLine, q string, note func(l *tpccLine, value string)) {
 	var ids []string
 	of := map[string]*tpccLine{}
@@ -303,8 +303,8 @@ func (c *tpccTerminal) prices(ctx context.Context) {
 	})
 }
 
-// take takes the lines that a warehouse supplies from its stock, and keeps the stock's text for the
-// district.
+// take takes the quantities of lines from the stock of the warehouse that supplies them. It also
+// reads the stock's text for the district into each line.
 func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine) {
 	quantity := []byte("CASE s_i_id")
 	for _, l := range lines {

@@ -130,8 +130,8 @@ func hashOf(row ...sql.NullString) uint64 {
 	return draw.Mix(h.Sum64())
 }
 
-// A learner has a column of a sample. It keeps hashes of values, and numbers by which they are
-// compared.
+// A learner keeps what is needed of the values in one column of a sample: hashes, and numbers by
+// which values are compared.
 type learner struct {
 	*engine.SchemaColumn
 	declared string
@@ -181,8 +181,8 @@ type learning struct {
 	blocks []int
 	at     []float64 // the place of each row among all of the table's, by its time
 	order  []int     // the rows by place
-	// apart means that a block's rows are neighbors by a key that doesn't follow the time: what they
-	// have in common then says nothing about time.
+	// apart means that each block's rows are neighbors by a key that doesn't follow the time. If rows
+	// of a block have the same value, this then says nothing about time.
 	apart bool
 	// beyond is the time before the first block and after the last block, as a share of the time
 	// between these blocks. It is half the distance of two neighboring blocks on each side.
@@ -219,8 +219,8 @@ func (l *learning) place(columns []*learner, axis rolling.Axis) {
 
 func (l *learning) block(row int) int { return l.blocks[row] }
 
-// rate returns the rows per second, from the first column of times that follows the time column; 0
-// is unknown.
+// rate returns the table's rows per second; 0 is unknown. It derives them from the first column of
+// times that ascend in the order of the time column.
 func (l *learning) rate(columns []*learner) float64 {
 	for _, c := range columns {
 		if c.Kind != value.Time || c.Logical == value.Date || c.null > 0 || l.follows(c).share() < ascends {
@@ -286,8 +286,8 @@ func (l *learning) pairs(c *learner) (all, same byDistance) {
 	return all, same
 }
 
-// A following counts pairs of rows with different values, and among these the pairs whose values
-// don't have the order of their times.
+// A following counts pairs of rows that have different values in a column. pairs counts all of
+// them; turned counts those in which the later row has the lower value.
 type following struct {
 	pairs, turned byDistance
 	span          float64 // the greatest distance
@@ -382,8 +382,9 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 	return v
 }
 
-// rates returns how often near and distant rows have the same value, and the number of distant
-// pairs with the same value. near is 0 if there are too few near pairs to tell.
+// rates returns which share of near pairs of rows, and which share of far pairs, have the same
+// value. distant is the number of far pairs with the same value. near is 0 if too few near pairs
+// have the same value to tell.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
@@ -403,9 +404,9 @@ func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	return near, far, distant
 }
 
-// again returns how many later rows have the key of a row, without rows that have it by chance: the
-// sum over all distances. A distance without pairs is taken to have the rate of the nearest
-// distance with pairs.
+// again returns how many later rows have the same key as a row, without rows that have it by
+// chance. It is a sum over all distances. A distance with too few pairs is taken to have the rate
+// of the nearest distance with enough pairs.
 func again(all, same *byDistance, near, far float64) (sum float64) {
 	rate := func(i int) float64 {
 		for by := range len(all) {
@@ -427,8 +428,8 @@ func again(all, same *byDistance, near, far float64) (sum float64) {
 	return max(sum, 0.5)
 }
 
-// heavy returns the shares of the values that are frequent by the server's statistics, or else in
-// the sample.
+// heavy returns the shares of a column's frequent values: as the server's statistics list them or,
+// without such a list, in the sample.
 func (l *learning) heavy(c *learner) (out []float64) {
 	counts := groups(l.order, func(i int) uint64 { return c.hashes[i] })
 	there, values, shares := 1-c.null/float64(len(c.hashes)), float64(len(counts)), l.Columns[c.Name].Heavy
@@ -455,8 +456,9 @@ func (l *learning) heavy(c *learner) (out []float64) {
 	return out[:min(len(out), mostHeavy)]
 }
 
-// distinct learns the number of values of a column that recur independently of time: from how often
-// distant rows have the same value, or from the server's statistics.
+// distinct learns how many values a column has, if values recur independently of time. It computes
+// the number from how often distant rows have the same value, or takes it from the server's
+// statistics.
 func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnValues) {
 	v.Heavy = l.heavy(c)
 	sum, squares := 0.0, 0.0
@@ -489,7 +491,7 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	v.Heavy = v.Heavy[:min(int64(len(v.Heavy)), v.Distinct)]
 }
 
-// drawnFrom returns how many values there are if each row has drawn one of them, and seen different
+// drawnFrom estimates from how many values each of rows rows has drawn one, if seen different
 // values were drawn.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
