@@ -20,8 +20,8 @@ type Cause struct {
 	Unit      string  `json:"unit,omitempty"`
 	Threshold float64 `json:"threshold"`
 	Low       bool    `json:"low,omitempty"`
-	// A Direct cause is known to stop inserts, so no association has to be shown for it. A Witness only
-	// shows that processor time was short, and so no time is attributed to it.
+	// A Direct cause is known to stop inserts, so no association has to be shown for it. A Witness
+	// only shows that processor time was short, and so no time is attributed to it.
 	Direct  bool `json:"direct,omitempty"`
 	Witness bool `json:"witness,omitempty"`
 	// InBelow and InOn are the shares of the intervals below and on target that had the cause.
@@ -46,8 +46,8 @@ type Cause struct {
 type candidate struct {
 	name, what, figure, unit string
 	low, direct, witness     bool
-	// An interval has the cause only if the value is above floor, and above relative times the
-	// median of the intervals on target.
+	// An interval has the cause only if the value is above floor, and also above the product of
+	// relative and the median over the intervals on target.
 	floor, relative float64
 	// in returns the value in an interval; false if it is unknown. Without in, the value is figure.
 	in func(ivs []judged, i int) (float64, bool)

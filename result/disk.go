@@ -317,11 +317,11 @@ const (
 	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
 	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
-	// neighbourly is a ratio: sequential writes to random writes, in bytes per second. From this ratio
-	// on, writing a page's neighbours with the page costs nothing.
+	// neighbourly is a ratio of rates in bytes per second: that of sequential writes to that of random
+	// writes. From this ratio on, writing a page's neighbours with the page costs nothing.
 	neighbourly = 10
-	// enough is a share of the highest rate. Once a queue reaches it, a deeper queue only adds
-	// latency.
+	// enough is a share of the highest rate. If a queue depth reaches this share, a deeper queue only
+	// adds latency.
 	enough = 0.9
 	// uncached is the share of random reads that reach the disk, as PostgreSQL's manual assumes for
 	// its default of random_page_cost. leastPageCost is the manual's value for SSDs.

@@ -16,8 +16,8 @@ type Scenario struct {
 	Runs []string `json:"runs"`
 	// Scale is the factor by which the declared number of rows was multiplied.
 	Scale float64 `json:"scale"`
-	// MemoryShare is the memory requested for the server, divided by FinalBytes. FinalBytes is the
-	// final size of run MemoryOf, estimated from a sample. 0 leaves the server's memory as it is.
+	// MemoryShare is the memory requested for the server, divided by FinalBytes, the final size of run
+	// MemoryOf as estimated from a sample. If MemoryShare is 0, the server's memory is left as it is.
 	MemoryShare float64 `json:"memory_share,omitempty"`
 	MemoryOf    string  `json:"memory_of,omitempty"`
 	FinalBytes  int64   `json:"final_bytes,omitempty"`
@@ -203,7 +203,7 @@ const periodShare = 0.2
 
 // periodRate returns the median, over all complete periods, of the rate over one fifth of the
 // period. The fifth begins at the share `at` of the period. The first period is left out, because
-// the table begins empty. Rows fill periods in order.
+// the table begins empty. It assumes that rows fill the periods in order.
 func (r *Record) periodRate(c Curve, at float64) float64 {
 	n := float64(r.Run.PeriodRows)
 	if n <= 0 {

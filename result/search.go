@@ -74,8 +74,8 @@ type Trial struct {
 	Busy float64 `json:"busy"`
 	// Late is the number of operations that began late.
 	Late int64 `json:"late"`
-	// Pass is the verdict: a bounded backlog and P99US within the limit. Close means that the verdict
-	// was narrow.
+	// Pass is the verdict: true if the backlog is bounded and P99US is within the limit. Close means
+	// that the verdict was narrow.
 	Pass  bool `json:"pass"`
 	Close bool `json:"close"`
 	// Verdict is "held", "broke" or, for a trial that was cut short, "no verdict".
@@ -345,7 +345,8 @@ const (
 	// fewOperations is the minimum for a meaningful p99: ten operations lie beyond the p99.
 	fewOperations = 1000
 	// Writers that wait for the database for more than busyWriters of their time can't begin
-	// operations when due; below idleWriters, late operations are the client's fault.
+	// operations when due. If they wait for less than idleWriters, late operations are the client's
+	// fault.
 	busyWriters, idleWriters = 0.85, 0.5
 	// latePart is the share of late operations from which on the client is the cause.
 	latePart = overShare

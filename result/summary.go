@@ -55,8 +55,8 @@ func (r *Record) Summary() Summary {
 			s.Warnings = append(s.Warnings, text)
 		}
 	}
-	// A closed loop is limited by a client that spends more than half of its time on
-	// its own work instead of waiting for the database.
+	// Without a requested rate, the client limits the run if it spends more than half
+	// of its time on its own work instead of waiting for the database.
 	s.Client.Bound = r.Run.Rate == 0 && busy > wait
 	if e := r.End; e != nil {
 		s.Verified, s.SizeBytes, s.Failure = e.Verified, e.Size, e.Failure

@@ -29,8 +29,8 @@ type dialect struct {
 	untyped, keysMayBeNull bool
 	// headed means that a server can present tables of other servers as one.
 	headed bool
-	// shortKeys means that keys can't contain columns of long texts. countedKeys means that the
-	// declaration gets a warning if the server draws the table's primary key from a counter.
+	// shortKeys means that keys can't contain columns of long texts. countedKeys means that a
+	// declaration gets a warning if the server counts up a column of the table's primary key.
 	shortKeys, countedKeys bool
 
 	// mostPeriods limits the periods of a table; 0 is no limit. why is the reason, for messages.

@@ -359,8 +359,8 @@ func (g Grid) Format(pos int64) string {
 	return Instant(pos).Format("2006-01-02 15:04:05.999999")
 }
 
-// ParsePosition returns the position of a time, in UTC unless the text has an offset, or of a
-// number that is not negative.
+// ParsePosition reads a position. On a time axis, the text is a time, in UTC unless it has an
+// offset. On a sequence axis, it is a number that is not negative.
 func (g Grid) ParsePosition(text string) (int64, error) {
 	if g.axis == Sequence {
 		n, err := strconv.ParseInt(text, 10, 64)

@@ -15,8 +15,8 @@ import (
 type Publication struct {
 	Table, Source string
 	rolling.Period
-	// FromByte and ToByte are offsets in the source. The batches that begin from FromByte to before
-	// ToByte have the publication's rows. ToByte is 0 if it is not known yet.
+	// FromByte and ToByte are offsets in the source. Rows of the period belong to the publication if
+	// their batch begins from FromByte to before ToByte. ToByte is 0 if it is not known yet.
 	FromByte, ToByte int64
 	// State is Routed, Published or Single.
 	State string

@@ -25,9 +25,9 @@ type Request struct {
 // requests records requests for work that is due.
 type requests struct{ *database }
 
-// Ask records a request. It records nothing, and returns the earlier request, if one for the same
-// work is not done. But it replaces a request that no process has taken within the time untaken:
-// the process that made that request was killed.
+// Ask records a request. If an earlier request for the same work is not done, Ask returns that
+// request and records nothing. But it replaces a request that no process has taken within the time
+// untaken: the process that made that request was killed.
 func (s requests) Ask(ctx context.Context, table, work string, untaken time.Duration) (other *Request, err error) {
 	if err := s.Ensure(ctx); err != nil {
 		return nil, err

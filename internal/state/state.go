@@ -109,8 +109,8 @@ func schema(text string) []string {
 			"lower_byte BIGINT NOT NULL, upper_byte BIGINT NOT NULL, state VARCHAR(20) NOT NULL, sent BIGINT NOT NULL, inserted BIGINT NOT NULL, " +
 			"duplicate BIGINT NOT NULL, different BIGINT NOT NULL, rejected BIGINT NOT NULL, first_pos BIGINT NOT NULL, last_pos BIGINT NOT NULL, updated_us BIGINT NOT NULL, " +
 			"PRIMARY KEY (table_name, source, lower_pos))",
-		// Where the rows of loaded files lie: a file inserted at least row_count rows from
-		// position lower_pos to upper_pos, both included.
+		// Where the rows of loaded files lie: a file inserted at least row_count rows at
+		// positions from lower_pos to upper_pos, both included.
 		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"row_count BIGINT NOT NULL, PRIMARY KEY (table_name, source, lower_pos, upper_pos))",
 		// Ranges of positions, both ends included, in which rows have changed since

@@ -25,8 +25,8 @@ type DB struct {
 	engine.DB
 	// Text is the target as given, for records.
 	Text string
-	// Nodes are the target's servers, the one that takes the statements first. A target
-	// without a topology has one.
+	// Nodes are the target's servers. The first of them takes the statements. A target
+	// without a topology has one node.
 	Nodes []Node
 
 	opened engine.Target // what was connected to
@@ -232,7 +232,8 @@ func readableByOthers(file string) string {
 const tempPrefix = "sqlite-"
 
 // makeFile returns the path of a new temporary file below the working directory: /tmp is often in
-// memory, which would make a benchmark meaningless. It removes what killed processes left.
+// memory, which would make a benchmark meaningless. It also removes the temporary files that killed
+// processes left.
 func (d *DB) makeFile() (path string, err error) {
 	root := sandbox.DefaultRoot
 	left, err := filepath.Glob(filepath.Join(root, tempPrefix+"*"))

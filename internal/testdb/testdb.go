@@ -40,8 +40,8 @@ import (
 // RequireVariable is the environment variable that turns skips into failures.
 const RequireVariable = "ROWMILL_TEST_REQUIRE"
 
-// Require does nothing if err is nil. Otherwise err says why what, which the test needs, is
-// missing: Require skips the test, or fails it if RequireVariable lists what.
+// Require does nothing if err is nil. Otherwise the test needs something that is missing: what
+// names it, and err says why. Require skips the test, or fails it if RequireVariable requires it.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {

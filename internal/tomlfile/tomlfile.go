@@ -130,7 +130,8 @@ func (r treeReader) keys(e *unstable.Node) (out []*Value) {
 }
 
 // under finds the table named step.Key in the table in, and returns it. If there is none, it adds
-// step to in and returns step. If the name is that of an array of tables, it returns the last one.
+// step to in and returns step. If the name is that of an array of tables, it returns the array's
+// last table.
 func under(in, step *Value) *Value {
 	at := in.Find(step.Key)
 	if at == nil {

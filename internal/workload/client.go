@@ -64,7 +64,7 @@ func (w *Insert) Client(ctx context.Context, n int) (bench.Client, error) {
 
 func (c *client) Prepare(rows int) {
 	if c.table.roller != nil || c.table.tail.followed {
-		// This is stored before the rows are taken: no other goroutine may see rows that are taken and
+		// pending is stored before the rows are taken: no other goroutine may see rows that are taken and
 		// not pending.
 		c.pending.Store(c.table.next.Load())
 	}
@@ -123,7 +123,7 @@ func (c *client) Recover(ctx context.Context, failed error) error {
 			c.lost = true
 		} else if n := c.rows.rows(); n > 0 {
 			// If the server assigns the keys, rowmill can't tell whether the lost batch was committed. The
-			// batch stays in doubt, and as many new rows are sent.
+			// batch stays in doubt, and the same number of new rows is sent.
 			c.again = int(n)
 			c.letGo()
 		}
@@ -178,8 +178,8 @@ func (t *table) sent() (acked, doubt []span) {
 	return clip(acked, span{t.tail.going.Load(), math.MaxInt64}), doubt
 }
 
-// leaving returns the acknowledged rows whose delete may have been sent but was not acknowledged.
-// They are deleted by one statement: all of them exist, or none.
+// leaving returns the rows whose insert was acknowledged, and whose delete may have been sent but
+// was not acknowledged. One statement deletes them: either all of them exist, or none.
 func (t *table) leaving() []span {
 	acked, _ := t.known()
 	return clip(acked, span{0, t.tail.going.Load()})

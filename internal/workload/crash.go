@@ -20,7 +20,7 @@ import (
 const crashSlack = 2 * time.Second
 
 // ExpectCrashes prepares the workload for a server that crashes and restarts. outage returns nil
-// while the server is up, as bench.Config.Outage. The caller reports each crash with Crashed.
+// while the server is up, as bench.Config.Outage does. The caller reports each crash with Crashed.
 func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	switch {
 	case w.preset.twin != nil:
@@ -35,8 +35,8 @@ func (w *Insert) ExpectCrashes(outage func() <-chan struct{}) error {
 	return nil
 }
 
-// lossWindow returns the time before a crash whose acknowledged rows the crash may lose. It is 0
-// if a crash loses no acknowledged row.
+// lossWindow returns a time. A crash may lose the rows that were acknowledged within this time
+// before the crash. It is 0 if a crash loses no acknowledged row.
 func (w *Insert) lossWindow() time.Duration {
 	if loss := w.db.Info().CrashLoss; loss > 0 {
 		return loss + crashSlack

@@ -70,7 +70,7 @@ type lookup struct {
 	// columns are the columns that a select by the index reads.
 	columns []string
 	// slots is the number of counters in Mixed.sent. exact means that each counter belongs to one
-	// key. Otherwise keys share counters, and all that is certain is that a select finds one row.
+	// key. Otherwise keys share counters, and all that is certain is that a select finds a row.
 	slots int64
 	exact bool
 	// values returns the values by which a select finds a row, and the row's slot.

@@ -144,7 +144,7 @@ func ibenchPoints(t *engine.Table) []query {
 }
 
 // classicQueries are the queries of iiBench: one by the primary key and one per index. Each finds
-// rows from a value on.
+// the rows that follow a value in the order of the key or index.
 func classicQueries(t *engine.Table) []query {
 	key := t.PrimaryKey[0]
 	all := []query{{

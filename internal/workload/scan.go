@@ -223,8 +223,8 @@ type ScanTook struct {
 	Elapsed, Seconds float64
 }
 
-// Run returns a run of queries: in each round, one query for each element of partitions, the number
-// of partitions that the query sums. The caller closes the asker.
+// Run returns a run of queries. Each element of partitions is the number of partitions that a query
+// sums; in each round, there is one query for each element. The caller closes the asker.
 func (w *Scan) Run(asker Asker, partitions []int, rounds int) *ScanRun {
 	r := &ScanRun{w: w, asker: asker}
 	for range rounds {

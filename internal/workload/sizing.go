@@ -18,8 +18,8 @@ const (
 	// cacheShare is the share of the cache that inserts may fill. The rest is for undo, the
 	// dictionary and pages waiting to be written.
 	cacheShare = 0.8
-	// residentPeriods is how many periods must fit: the period being filled, and the period before it,
-	// which receives late rows and is still being written back.
+	// residentPeriods is how many periods must fit in the cache: the period being filled, and the one
+	// before it, which receives late rows and is still being written back.
 	residentPeriods = 2
 	minPeriodRows   = 1000
 	// unknownPeriodRows makes about one period per second of a run that stores nothing.

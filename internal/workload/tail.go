@@ -17,7 +17,7 @@ import (
 // and deletes. The zero value is for a table without deletes.
 type tail struct {
 	// keep is the number of rows that deletes leave. Inserts wait while the table has more than
-	// keep+lead rows. With the batches in progress, it then has at most most rows.
+	// keep+lead rows. most is the maximum number of rows, with the batches in progress.
 	keep, lead, most int64
 	// Rows below gone are deleted. Rows from there to going are being deleted: it is unknown
 	// whether they exist.
@@ -35,7 +35,7 @@ type tail struct {
 }
 
 // A gate lets goroutines wait for a condition. Whoever changes the condition calls signal, which
-// costs one read while no goroutine waits.
+// costs one atomic load while no goroutine waits.
 type gate struct {
 	waiting atomic.Bool
 	mu      sync.Mutex
@@ -123,9 +123,9 @@ func (t *table) trim() {
 // A heldClient is a client of a table of constant size: its inserts wait for the table's deletes.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter. The inserts wait while the table has too many rows. Rows that the
-// next delete is to delete don't wait, because that delete waits for them: a client may have
-// prepared them long before other clients filled the table.
+// Await implements bench.Waiter. A client's rows wait while the table has too many rows. They don't
+// wait if the next delete is to delete them, because that delete waits for them: the client may
+// have prepared them long before other clients filled the table.
 func (c heldClient) Await(ctx context.Context) error {
 	t := &c.table.tail
 	return t.moved.await(ctx, func() bool {

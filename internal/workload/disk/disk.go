@@ -34,8 +34,8 @@ const (
 	spareShare = 0.05
 )
 
-// A File is the file for the requests of `bench disk`, which fio makes. The file has no name, so
-// that the system removes it when rowmill and fio end, however they end.
+// A File is the file to which fio sends the requests of `bench disk`. The file has no name, so that
+// the system removes it when rowmill and fio end, however they end.
 type File struct {
 	f    *os.File
 	Size int64

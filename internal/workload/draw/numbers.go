@@ -24,8 +24,8 @@ type Source struct {
 // roundedShares makes a limit on shares a little stricter, because shares are rounded.
 const roundedShares = 1 - 1e-3
 
-// Apart returns a source in which any tick successive rows, from a multiple of tick on, have
-// different numbers. It requires that no value has more than 1/tick of the rows.
+// Apart returns a source in which the rows of a tick have different numbers: rows 0 to tick-1, rows
+// tick to 2*tick-1, and so on. It requires that no value has more than 1/tick of the rows.
 func (c Source) Apart(tick int64) Source {
 	largest := 1 / float64(max(c.Last, 1)) // share of the most frequent value
 	if c.Ranks != nil {
@@ -55,8 +55,8 @@ func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	return n + c.Last - 1 - back
 }
 
-// Ranks number distinct values. The most frequent values have low ranks, but their numbers are
-// spread.
+// Ranks number distinct values. The most frequent values have low ranks, but the numbers of these
+// values are spread over all numbers.
 type Ranks struct {
 	parts    []part
 	distinct uint64

@@ -192,8 +192,8 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 }
 
 // Prove compares the counter with the number of rows in fan_of, and both with the number of
-// acknowledged runs. It returns how many runs must have been counted, and the counter. expected
-// includes runs whose commit was not answered, but whose rows exist.
+// acknowledged runs. It returns the number of runs that must have been counted, expected, and the
+// counter, found. expected includes runs whose commit was not answered, but whose rows exist.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {

@@ -110,9 +110,9 @@ func (w *Tables) Batch() int {
 	return max(1, min(w.opt.Partitions, w.Objects()/cmp.Or(w.opt.Steps, partitionSteps)))
 }
 
-// Table returns the n-th table, from 0. The definitions take turns: 3 to 21 columns of all types,
-// and 0 to 4 secondary indexes. If all partitions are in one table, it has 13 columns and 2
-// indexes.
+// Table returns the n-th table, from 0. Successive tables differ, in a repeating order: they have 3
+// to 21 columns of all types, and 0 to 4 secondary indexes. If all partitions are in one table, it
+// has 13 columns and 2 indexes.
 func (w *Tables) Table(n int) *engine.Table {
 	if w.opt.Declared != nil {
 		return w.opt.Declared

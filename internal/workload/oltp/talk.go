@@ -104,7 +104,7 @@ func (c *talk) commit(ctx context.Context, query string) {
 }
 
 // done reports whether a commit that was not answered has happened: if it has, the query c.asked
-// returns value.
+// returns the given value.
 func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done bool, err error) {
 	text, err := firstValue(ctx, s, c.asked)
 	return err == nil && text == value, err

@@ -320,8 +320,8 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
-// create creates the tables. With shards, the tables of warehouses are on the shards, and the
-// database presents them.
+// create creates the tables. With shards, each shard has all tables but item, and the database
+// shows those of the same name as one table.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	setup := func(db engine.DB, tables []*tpccTable) ([]string, error) {
 		return workload.CreatePlain(ctx, db, plain(tables), dropExisting)

@@ -184,13 +184,13 @@ type learning struct {
 	// apart means that each block's rows are neighbors by a key that doesn't follow the time. If rows
 	// of a block have the same value, this then says nothing about time.
 	apart bool
-	// beyond is the time before the first block and after the last block, as a share of the time
-	// between these blocks. It is half the distance of two neighboring blocks on each side.
+	// beyond is the time that the table covers before the first block and after the last block, as a
+	// share of the time from the first to the last. It is half a distance of blocks on each side.
 	beyond float64
 }
 
-// place computes where the rows lie in the order of the time column, which is assumed to advance
-// evenly.
+// place computes each row's place among all of the table's rows, in the order of the time column.
+// It assumes that times advance evenly from row to row.
 func (l *learning) place(columns []*learner, axis rolling.Axis) {
 	by := columns[0].numbers
 	l.order, l.at = make([]int, len(by)), slices.Clone(by)
@@ -456,9 +456,9 @@ func (l *learning) heavy(c *learner) (out []float64) {
 	return out[:min(len(out), mostHeavy)]
 }
 
-// distinct learns how many values a column has, if values recur independently of time. It computes
-// the number from how often distant rows have the same value, or takes it from the server's
-// statistics.
+// distinct learns how many different values a column has whose values recur independently of time.
+// It computes the number from how often distant rows have the same value, or takes it from the
+// server's statistics.
 func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnValues) {
 	v.Heavy = l.heavy(c)
 	sum, squares := 0.0, 0.0
@@ -491,8 +491,8 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	v.Heavy = v.Heavy[:min(int64(len(v.Heavy)), v.Distinct)]
 }
 
-// drawnFrom estimates from how many values each of rows rows has drawn one, if seen different
-// values were drawn.
+// drawnFrom estimates the number of values from which rows are drawn at random: the number of rows
+// is given, and seen is how many different values they have.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
 		return column.MostDistinct
