@@ -109,10 +109,10 @@ func checkpointWrites(ivs []judged, i int) (float64, bool) {
 }
 
 // Minimum amounts of data for a judgement: quantiles need leastOn intervals on target, a bootstrap
-// needs leastJudged. A condition in only one or two stretches may be a coincidence. A figure is
-// high if it is above its upper quartile on target: a higher limit would miss causes on a machine
-// that is always under pressure. Intervals that are above this limit by chance do no harm: the
-// attributable fraction subtracts them.
+// needs leastJudged intervals. A condition in only one or two stretches may be a coincidence. A
+// figure is high if it is above its upper quartile on target: a higher limit would miss causes on a
+// machine that is always under pressure. Intervals that are above this limit by chance do no harm:
+// the attributable fraction subtracts them.
 const (
 	leastOn       = 20
 	leastJudged   = 40

@@ -38,8 +38,8 @@ func (r *Record) Curve() Curve {
 		case p.Elapsed > last.Elapsed:
 			c = append(c, p)
 		case p.Elapsed == last.Elapsed && p.Elapsed > 0:
-			// A large batch passes several marks at once. The rows between two of these marks took the time
-			// since the previous batch, not zero time.
+			// A large batch passes several marks at one time. They become one point, which has the rows of the
+			// last of them: these rows took the time since the previous batch, not zero time.
 			last.Rows = p.Rows
 		}
 	}
@@ -247,8 +247,8 @@ func (f figures) perRow(name string) float64 {
 	return f[name] / f[rowsRate]
 }
 
-// means returns the figures over the intervals that begin between `from` rows
-// (inclusive) and `to` rows (exclusive).
+// means returns the means of the figures over the intervals that begin at `from` rows or later, and
+// before `to` rows.
 func (r *Record) means(from, to float64) figures {
 	var part []Interval
 	for _, iv := range r.Intervals {
@@ -259,9 +259,10 @@ func (r *Record) means(from, to float64) figures {
 	return mean(part)
 }
 
-// sizeAt returns a size of the table at the given number of rows. If the final size was measured,
-// the result is that size in proportion to the rows, because the sizes that servers report during
-// the run lag behind. Otherwise it is the size that the server had reported by that number of rows.
+// sizeAt returns the table's size called name at the given number of rows. If the final size was
+// measured, the result is that size in proportion to the rows, because the sizes that servers
+// report during the run lag behind. Otherwise it is the size that the server had reported by that
+// number of rows.
 func (r *Record) sizeAt(rows float64, name string) float64 {
 	kept := 0.0
 	if r.End != nil && len(r.Intervals) > 0 {

@@ -30,9 +30,9 @@ func (s *Stall) Seconds() float64 { return s.To - s.From }
 // stallWindow is the number of intervals on each side with which an interval is compared.
 const stallWindow = 10
 
-// slow compares the rate of each interval with the median rate of its neighbours. It returns the
-// median if the rate is below half of it, else 0. The median is local, so that a rate which falls
-// slowly over the whole run is not a stall.
+// slow compares the rate of each interval with the median rate of its neighbours. If the rate is
+// below half of the median, it returns the median for the interval, else 0. The median is local, so
+// that a rate which falls slowly over the whole run is not a stall.
 func slow(ivs []Interval) []float64 {
 	out := make([]float64, len(ivs))
 	rates := make([]float64, 0, 2*stallWindow+1)

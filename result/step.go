@@ -85,8 +85,8 @@ type Cost struct {
 	ServerMicros *float64 `json:"server_cpu_us"`
 }
 
-// Held returns the range of the tables' row counts from when they reached the size to
-// keep; nil if they never did, or if no size is kept.
+// Held returns the range of the tables' row counts since they reached the size to keep; nil if they
+// never did, or if no size is kept.
 func (r *Record) Held() *Held {
 	keep := r.Run.KeepRows
 	if r.Run.Step != nil {
@@ -208,7 +208,7 @@ func (r *Record) most(names ...string) (most float64) {
 }
 
 // Buckets counts the run's operations by response time, for each operation. The time counts from
-// the intended start if a rate was requested; else it is the service time.
+// when the operation was due if a rate was requested, and otherwise from when it was sent.
 func (r *Record) Buckets() map[string][]int64 {
 	mergers, _ := r.distributions(func(iv *Interval) map[string]Histogram { // Summary warns about damaged histograms
 		timed := maps.Clone(iv.Latency)

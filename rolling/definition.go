@@ -109,8 +109,8 @@ type DefinedIndex struct {
 	end  int    // where its columns end in Text; 0 for a key within CREATE TABLE
 }
 
-// As returns a CREATE INDEX statement for an index and a table with other names, which must be
-// quoted; with an empty index name the server chooses one. CONCURRENTLY and IF NOT EXISTS are
+// As returns a CREATE INDEX statement with other names for the index and the table. The names must
+// be quoted; if the index name is empty, the server chooses one. CONCURRENTLY and IF NOT EXISTS are
 // omitted. It returns "" for a key written within CREATE TABLE.
 func (i *DefinedIndex) As(index, table string) string {
 	if i.rest == "" {

@@ -18,8 +18,8 @@ func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }
 
-// ParseDeclarationFor is ParseDeclaration with a target that replaces the file's, or supplies a
-// missing one. Without any target, checks that depend on the kind of server are omitted.
+// ParseDeclarationFor is ParseDeclaration with a target that replaces the target in the file, or
+// supplies a missing one. Without any target, checks that depend on the kind of server are omitted.
 func ParseDeclarationFor(source string, text []byte, target string) (*Declaration, error) {
 	root, err := tomlfile.Parse(text)
 	var bad *tomlfile.Error

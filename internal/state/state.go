@@ -113,8 +113,8 @@ func schema(text string) []string {
 		// positions from lower_pos to upper_pos, both included.
 		"CREATE TABLE IF NOT EXISTS rowmill_loaded (table_name " + name + ", source " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"row_count BIGINT NOT NULL, PRIMARY KEY (table_name, source, lower_pos, upper_pos))",
-		// Ranges of positions, both ends included, in which rows have changed since
-		// the roll-ups last read them. A range that the roll-ups have read is deleted.
+		// Ranges of positions, both ends included, in which rows have changed. Before
+		// roll-ups are computed, each range is turned into stale buckets and deleted.
 		"CREATE TABLE IF NOT EXISTS rowmill_touched (table_name " + name + ", lower_pos BIGINT NOT NULL, upper_pos BIGINT NOT NULL, " +
 			"writer " + name + ", PRIMARY KEY (table_name, lower_pos, upper_pos, writer))",
 		// The progress of each roll-up. Its spec, as JSON, defines how its rows and its view are made.
@@ -122,8 +122,8 @@ func schema(text string) []string {
 			"sealed_to BIGINT NOT NULL, checked_us BIGINT NOT NULL, updated_us BIGINT NOT NULL, spec " + text + " NOT NULL, PRIMARY KEY (table_name, name))",
 		// Buckets below the watermark that must be computed again.
 		"CREATE TABLE IF NOT EXISTS rowmill_stale (rollup_name " + name + ", bucket BIGINT NOT NULL, PRIMARY KEY (rollup_name, bucket))",
-		// When apply takes over a table, it may take something away, such as a trigger of another
-		// program. statements, as JSON, give it back.
+		// When apply takes over a table, it may take something away, such as another program's job. The
+		// statements, as JSON, give it back.
 		"CREATE TABLE IF NOT EXISTS rowmill_undo (table_name " + name + ", serial BIGINT NOT NULL, what " + text + " NOT NULL, statements " + text + " NOT NULL, " +
 			"at_us BIGINT NOT NULL, PRIMARY KEY (table_name, serial))",
 		// For exact roll-ups: which partitions' rows they have read, and what identifies each partition.

@@ -54,9 +54,10 @@ func NewSplit(a, b result.Curve, rows int64) (s Split, ok bool) {
 	return s, true
 }
 
-// resample returns the sorted logarithms of the ratio of the two mean rates in rounds of Künsch's
-// moving block bootstrap (1989); nil if one of the logarithms is not a finite number. Blocks are
-// drawn for both runs together: a rate that falls equally in both adds nothing to the spread.
+// resample makes rounds of Künsch's moving block bootstrap (1989). Of each round it returns the
+// logarithm of the ratio of the two mean rates, in sorted order; nil if a logarithm is not a finite
+// number. Blocks are drawn for both runs together: a rate that falls equally in both adds nothing
+// to the spread.
 func (s *Split) resample(rounds int) []float64 {
 	// A constant seed, so that the same records always give the same report.
 	rng := rand.New(rand.NewPCG(1, 95))
@@ -269,8 +270,8 @@ type Variance struct {
 	Pairs bool
 }
 
-// Analyse fits all factors and, if there are enough values, all interactions of two.
-// size is the number of levels of each factor.
+// Analyse fits all factors and, if there are enough values, all interactions of two factors. size
+// is the number of levels of each factor.
 func Analyse(obs []Observation, size []int) Variance {
 	v := Variance{Noise: WithinCells(obs), Total: leftBy(obs, size, nil)}
 	var mains, pairs []term

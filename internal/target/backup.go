@@ -25,10 +25,10 @@ type Backup struct {
 	programs []*exec.Cmd
 }
 
-// PlanBackup plans the backup of the target whose URL is text into directory dir. It chooses
-// mariadb-backup or pg_basebackup for a server, and a copy by rowmill for an SQLite file. It
-// returns an error if the server can't be reached, or if the programs are missing. It writes files
-// with passwords only into the directory called private.
+// PlanBackup plans a backup into directory dir; text is the target's URL. It chooses mariadb-backup
+// or pg_basebackup for a server, and a copy by rowmill for an SQLite file. It returns an error if
+// the server can't be reached, or if the programs are missing. It writes files with passwords only
+// into the directory called private.
 func PlanBackup(ctx context.Context, text, dir, private string) (*Backup, error) {
 	p, err := parse(text)
 	if err != nil {

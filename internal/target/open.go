@@ -43,7 +43,7 @@ type Node struct {
 	// Server is the private server; nil for other nodes.
 	Server *sandbox.Server
 	// Replica reports that the node repeats the changes of the first node. Member reports that the
-	// nodes are a cluster: each takes changes, and receives those of the others.
+	// nodes are a cluster: each takes changes, and receives the changes of the other nodes.
 	Replica, Member bool
 }
 

@@ -264,8 +264,8 @@ func WithOption(text string, o Setting) (string, error) {
 	return text, err
 }
 
-// WithSetting returns a target that is opened with a setting: a private server's
-// variable, or an option of a file's target.
+// WithSetting adds a setting to a target: a variable of a private server, or an option of a file's
+// target.
 func WithSetting(text string, s Setting) (string, error) {
 	p, err := parse(text)
 	switch {

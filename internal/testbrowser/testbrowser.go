@@ -185,8 +185,8 @@ func (b *Tab) Emulate(media, scheme string) {
 	b.Settle()
 }
 
-// Lightness returns the lightness of the background of the element that an
-// expression selects, from 0 to 1.
+// Lightness returns the lightness, from 0 to 1, of an element's background. The argument is an
+// expression that selects the element.
 func (b *Tab) Lightness(element string) float64 {
 	b.t.Helper()
 	colour := Eval[string](b, fmt.Sprintf("getComputedStyle(%s).backgroundColor", element))

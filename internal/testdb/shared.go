@@ -109,8 +109,8 @@ func find(kind string) (*Shared, error) {
 	return &s, nil
 }
 
-// description returns the name of the file that describes a server. Its length
-// does not depend on the settings in the kind.
+// description returns the name of the file that describes a server. The name's length does not
+// depend on the settings in the kind.
 func description(dir, kind string) string {
 	name, _, _ := strings.Cut(kind, "?")
 	return filepath.Join(dir, fmt.Sprintf("%s-%x.json", name, sha256.Sum256([]byte(kind))))

@@ -76,8 +76,8 @@ type File struct {
 	stop func() bool
 }
 
-// Open opens a file of any kind except a directory. When ctx ends, opening and
-// reading end and return its error.
+// Open opens a file of any kind except a directory. When ctx ends, opening or reading the file
+// fails with the error of ctx.
 func Open(ctx context.Context, path string) (*File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory", path)

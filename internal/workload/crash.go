@@ -44,8 +44,8 @@ func (w *Insert) lossWindow() time.Duration {
 	return 0
 }
 
-// Crashed records that the server was killed at a moment. It must be called after its
-// processes have ended and before it is restarted.
+// Crashed records that the server was killed at the given time. It must be called after the
+// server's processes have ended and before the server is restarted.
 func (w *Insert) Crashed(at time.Time) {
 	w.mu.Lock()
 	w.crashes++
@@ -123,8 +123,8 @@ func (r *recent) reset() {
 	r.batches, r.first, r.atRisk = nil, 0, nil
 }
 
-// without returns the rows of spans that are in none of others; both are in order, and
-// don't overlap.
+// without returns the rows of spans that are in none of others. Each of the two lists is in order,
+// and its spans don't overlap.
 func without(spans, others []span) []span {
 	var out []span
 	for _, s := range spans {

@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// Rows per transaction in the steps. The publication does not state them for the
-// query steps; they are the same as in l.i1.
+// Rows per transaction in the steps. The publication does not state the number for the query steps;
+// here it is the number of l.i1.
 const (
 	batchI0    = 100
 	batchI1    = 50

@@ -84,8 +84,8 @@ type SlowInsert struct {
 	Took  time.Duration
 }
 
-// NewKeep returns the workload of a table with the catalog description s. It
-// refuses tables for which it can't generate rows.
+// NewKeep returns the workload of table t; s is t's description in the server's catalog. It refuses
+// tables for which it can't generate rows.
 func NewKeep(db engine.Keeper, t *engine.Table, s *engine.Schema, o KeepOptions) (*Keep, error) {
 	o.Keys, o.Stall = cmp.Or(o.Keys, defaultKeys), cmp.Or(o.Stall, defaultStall)
 	if o.Keys < 1 || o.Keys > maxKeys {

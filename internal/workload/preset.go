@@ -34,7 +34,7 @@ type preset struct {
 	// table; -1 if the row has none. It is nil if rows don't contain their sequence number.
 	sequence func(b *engine.Batch, row int, s draw.Stream) int64
 	// queries returns the readers' queries on a table; nil if the publication
-	// defines none. With turns, readers execute them in turn, otherwise at random.
+	// defines none. Readers execute them in turn if turns is set, otherwise at random.
 	queries func(*engine.Table) []query
 	turns   bool
 	// deviations describe the differences from the published definition.

@@ -46,8 +46,8 @@ const refillTries = 10
 
 // Resume replaces Setup: it determines which rows the tables hold, inserts the rows that are
 // missing below the highest row, and lets the clients continue after that row. most is the maximum
-// number of rows of the load, 0 if unlimited. It refuses tables that do not exist, and rows that
-// the load did not insert.
+// number of rows of the load, 0 if unlimited. Resume refuses tables that do not exist, and rows
+// that the load did not insert.
 func (w *Insert) Resume(ctx context.Context, most int64, progress func(rows int64)) (Resumed, error) {
 	if err := w.CanResume(); err != nil {
 		return Resumed{}, err

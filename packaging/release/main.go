@@ -101,8 +101,8 @@ func makeRelease(root, out string, systems []string) error {
 	return r.sums()
 }
 
-// files writes the archive of a system, and its packages if it is Linux. It returns the path of
-// its binary.
+// files writes the archive for a system, and, if the system is Linux, also its packages. It returns
+// the path of the system's binary.
 func (r *release) files(s system, t *texts) (binary string, err error) {
 	if binary, err = r.build(s); err == nil {
 		err = r.archive(s, binary, t)

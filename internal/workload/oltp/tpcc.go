@@ -52,9 +52,9 @@ type TPCCOptions struct {
 // A TPCC is TPC-C's schema, its rows and its five transactions. Its figures are no TPC-C results,
 // which take an audit and have rules for response times and prices.
 //
-// A date is a number of microseconds since 1970. Modulo the number of terminals, it is the number
-// of the terminal that wrote it. So a row shows its writer, and a transaction whose commit was not
-// answered can be found.
+// A date is a number of microseconds since 1970. Its remainder after division by the number of
+// terminals is the number of the terminal that wrote it. So a row shows its writer, and a
+// transaction whose commit was not answered can be found.
 type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
