@@ -38,8 +38,8 @@ func (r *Record) Curve() Curve {
 		case p.Elapsed > last.Elapsed:
 			c = append(c, p)
 		case p.Elapsed == last.Elapsed && p.Elapsed > 0:
-			// A large batch passes several marks at one time. They become one point, which has the rows of the
-			// last of them: these rows took the time since the previous batch, not zero time.
+			// A large batch passes several marks at one time. They become one point, which has the rows of
+			// the last mark: these rows took the time since the previous batch, not zero time.
 			last.Rows = p.Rows
 		}
 	}
