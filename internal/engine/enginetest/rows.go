@@ -203,8 +203,8 @@ func copyRows(dst, src *engine.Batch) {
 	}
 }
 
-// text returns a value as text for messages and comparison. Negative zero becomes
-// zero, because no server stores it with every insert method.
+// text returns a value as text, for messages and comparison. Negative zero becomes 0, because no
+// server keeps the sign of zero with every insert method.
 func text(v *engine.Vector, i int) string {
 	switch {
 	case v.Null(i):

@@ -39,8 +39,8 @@ func run(t testing.TB, s *engine.Session, affected int64, query string, args ...
 	}
 }
 
-// ask returns all rows of a query for columns of these types; each row is its values as
-// text, joined.
+// ask returns the rows of a query whose columns have the given types. Each row is one text: its
+// values, joined by bars.
 func ask(t testing.TB, s *engine.Session, types []engine.Type, query string, args ...any) (rows []string) {
 	t.Helper()
 	err := s.Query(within(t), columnsOf(types), func(b *engine.Batch) error {
@@ -141,8 +141,8 @@ func (s keepers) sessionValues(t *testing.T) {
 	}
 }
 
-// sessionTransaction checks a transaction: its reads, its own changes, its end, and what
-// other sessions see of it.
+// sessionTransaction checks when the changes of a transaction become visible, in its own session
+// and in others; that Rollback and Close undo them; and that a read-only transaction can't write.
 func (s keepers) sessionTransaction(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "accounts", "sequence", 1)
@@ -193,8 +193,7 @@ func (s keepers) sessionTransaction(t *testing.T) {
 // failure returns the error that comes with a value.
 func failure[T any](_ T, err error) error { return err }
 
-// sessionErrors checks the classes of errors, after each of which the session can be
-// used again.
+// sessionErrors checks that each error has its class, and that the session can be used after it.
 func (s keepers) sessionErrors(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "sequence", 1)
@@ -235,8 +234,8 @@ func (s keepers) sessionErrors(t *testing.T) {
 	run(t, c, -1, insert, 5, at)
 }
 
-// sessionKill checks that Kill, and the end of a call's context, end a session that waits for
-// another, and that its changes are rolled back.
+// sessionKill checks that a session which waits for a row's lock ends by Kill, and by the end of
+// the call's context, and that the server then rolls back the session's changes.
 func (s keepers) sessionKill(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "sequence", 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// RunStager runs the suite for engines that fill tables before they become periods. open is
-// as for RunKeeper.
+// RunStager runs the suite for engines that can fill a table by itself, and then make it a period
+// of a rolling table. open is as for RunKeeper.
 func RunStager(t *testing.T, open func(testing.TB) engine.Stager) {
 	s := stagers{open}
 	beside(t, []test{
@@ -86,8 +86,9 @@ func attempt(t testing.TB, db engine.Stager, table *engine.Table, o engine.Stage
 	return s.Finish(within(t))
 }
 
-// declaredTable creates a rolling table of two days by ts from the text of its columns, keys
-// and further statements.
+// declaredTable creates a rolling table with two periods of a day, by column ts. columns is the
+// text between the parentheses of its CREATE TABLE; more has further statements, such as CREATE
+// INDEX.
 func declaredTable(t testing.TB, db engine.Keeper, name, columns string, more ...string) *kept {
 	t.Helper()
 	text := fmt.Sprintf("CREATE TABLE %s (%s)", name, columns)
@@ -116,8 +117,8 @@ func (k *kept) columnsOf() []engine.Column {
 	return cols
 }
 
-// becomes makes staged tables periods, in each way, and compares them with periods that
-// were filled by statements.
+// becomes makes a staged table a period in each possible way: in a gap, instead of an empty period,
+// and after the last period. It compares the periods with those of a table filled by statements.
 func (s stagers) becomes(t *testing.T) {
 	eachKind(t, s.open, func(t *testing.T, db engine.Stager, kind string) {
 		a := created(t, db, "a", kind, 5)
@@ -181,8 +182,8 @@ func (s stagers) becomes(t *testing.T) {
 	})
 }
 
-// altered checks that a staged table doesn't become a period, and nothing is changed, if the
-// rolling table has got another column; a table staged again does.
+// altered checks that a staged table can't become a period after a column was added to the rolling
+// table, and that the attempt changes nothing. A table that is staged after the change can.
 func (s stagers) altered(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 2)
@@ -222,8 +223,8 @@ func mustRead(t testing.TB, text string) *rolling.Definition {
 	return d
 }
 
-// keyed returns a table whose key is text, options with its columns, and a batch of rows with the
-// given keys, numbered from 1.
+// keyed returns a table with a text as its key, the options that stage its columns, and a batch
+// with a row for each of the given keys. The rows are numbered from 1.
 func (s stagers) keyed(t testing.TB, db engine.Keeper, keys ...string) (*kept, engine.StageOptions, *engine.Batch) {
 	t.Helper()
 	e := db.Info().Engine
@@ -273,8 +274,8 @@ func (s stagers) duplicates(t *testing.T) {
 	want(t, "the result", done, engine.Staged{Rows: 2})
 }
 
-// shifted moves the rows of the staged table to the period after the last one, and returns the
-// table's name.
+// shifted moves the times of the staged table's rows to the period after the last one, and returns
+// the staged table's name.
 func (k *kept) shifted(t testing.TB) string {
 	k.exec(t, k.db.SQL(), "UPDATE "+staged+" SET ts = "+k.Words().Literal(k.Table, k.parts[1].To))
 	return staged
@@ -288,8 +289,8 @@ func (k *kept) numbers(t testing.TB, table string) string {
 	return strings.Join(list, ",")
 }
 
-// skipTwoKeys skips rows of a table with two keys: a row that is skipped because of one key must
-// not use up a value of the other.
+// skipTwoKeys stages rows of a table with a primary key and a unique key. A row that is skipped
+// because its primary key exists must not reserve its value of the unique key.
 func (s stagers) skipTwoKeys(t *testing.T) {
 	db := s.open(t)
 	k := declaredTable(t, db, "readings", "a INT NOT NULL, ts "+types[db.Info().Engine].time+" NOT NULL, b INT NOT NULL, n INT, PRIMARY KEY (a, ts)",
@@ -509,8 +510,9 @@ var mysqlTexts = []valueText{
 	{"flag", engine.Int32, []any{1, 0, -1}},
 }
 
-// columns stages rows with some columns, in another order: the other columns get their defaults. A
-// column that the server numbers must be staged, and keeps any value.
+// columns stages rows that have only some of the table's columns, in another order. The other
+// columns get their defaults. An AUTO_INCREMENT or identity column must be among the staged ones;
+// the server stores its values unchanged, even 0.
 func (s stagers) columns(t *testing.T) {
 	db := s.open(t)
 	e := db.Info().Engine

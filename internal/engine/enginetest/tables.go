@@ -243,8 +243,9 @@ func rollOn(t *testing.T, db engine.DB, table *engine.Table, all []rolling.Parti
 	wantPartitions(t, db, table, all[:1])
 }
 
-// bridged returns the first partition and those after a gap, as the engine reports them. If a
-// server stores only upper bounds, the partition after a gap includes the gap.
+// bridged returns the partitions first and after, between which there is a gap, as the engine
+// reports them. If a server stores only upper bounds, the partition behind the gap includes the
+// gap.
 func bridged(db engine.DB, first rolling.Partition, after []rolling.Partition) []rolling.Partition {
 	out := append([]rolling.Partition{first}, after...)
 	if !db.Capabilities().Gaps {

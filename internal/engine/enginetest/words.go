@@ -144,8 +144,8 @@ func (s keepers) outside(t *testing.T) {
 	})
 }
 
-// positions checks the conversions between a position and a value of column By, by
-// the server and by Literal.
+// positions converts positions to values of column By and back. The server's conversion, and the
+// literal that Words.Literal writes, must both return to the same position.
 func (s keepers) positions(t *testing.T) {
 	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
 		k := keptTable(t, db, "readings", kind, 1)
@@ -191,8 +191,8 @@ func typed(k *kept, literal string) string {
 	return literal
 }
 
-// asText checks that a table's columns as text, inserted into another table, are
-// the same rows.
+// asText reads a table's columns as text and inserts the texts into another table. Both tables must
+// then have the same rows.
 func (s keepers) asText(t *testing.T) {
 	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
 		k := created(t, db, "readings", kind, 2)

@@ -28,8 +28,8 @@ func (s suite) eachMethod(t *testing.T, run func(*testing.T, engine.DB, engine.M
 	}
 }
 
-// roundTrip writes batches of any values and any size, including empty ones, with one
-// writer. The context of each ends after its Write, which has no effect on the next.
+// roundTrip writes batches of all sizes, including empty ones, with one writer. The context of each
+// Write ends right after it, which must not affect the next Write.
 func (s suite) roundTrip(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		table := everyType("every type")
@@ -499,13 +499,13 @@ func (s suite) writersAndPartitions(t *testing.T) {
 	})
 }
 
-// nightly is the variable that requests the tests that CI omits: see package testdb,
-// which engines' own tests can't import.
+// nightly is the environment variable that requests the tests that CI omits. Package testdb defines
+// it, too, but the engines' own tests can't import testdb.
 const nightly = "ROWMILL_TEST_NIGHTLY"
 
-// ignore checks that a table with Ignore skips rows with an existing key, reports
-// their number, keeps the first row of each key, and refuses other rows as tables
-// without Ignore do.
+// ignore checks that a writer of a table with Ignore skips rows whose key exists, reports how many
+// it skipped, and keeps the first row of each key. It must refuse invalid rows like any other
+// writer.
 func (s suite) ignore(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		for _, rolls := range []bool{false, true} {
@@ -575,8 +575,8 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 	if !table.Rolling() || !db.Capabilities().Stores {
 		return
 	}
-	// A row outside every period is not a duplicate. No row of its batch is kept,
-	// whether it is alone or with others, of which one is skipped.
+	// A row outside every period is not a duplicate: its whole batch must be refused. The first batch
+	// has only this row; the second also has a duplicate and a good row.
 	for _, n := range []int{1, 3} {
 		b.Reset()
 		f.fill(b, 5000, n)
@@ -596,9 +596,9 @@ func (s suite) ignoreOn(t *testing.T, db engine.DB, table *engine.Table, m engin
 	wantRows(t, db, table, all)
 }
 
-// RunHostile runs the suites on a server whose defaults all differ from the
-// settings that sessions rely on. If whole is false, it runs a selection with a
-// statement of each kind on a connection of each kind. open is as for RunKeeper.
+// RunHostile runs the suites on a server whose defaults all differ from the settings that sessions
+// rely on. If whole is false, it runs only some tests, which execute each kind of statement on each
+// kind of connection. open is as for RunKeeper.
 func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	plain := func(t testing.TB) engine.DB { return open(t) }
 	r := readers{open: func(t testing.TB) reader { return open(t).(reader) }, own: true}
@@ -626,6 +626,6 @@ func RunHostile(t *testing.T, whole bool, open func(testing.TB) engine.Keeper) {
 	}
 }
 
-// RunNames runs the changes of periods on tables and columns with unusual names,
-// one at a time. open is as for RunKeeper.
+// RunNames changes the periods and columns of tables whose names are unusual, one table after the
+// other. open is as for RunKeeper.
 func RunNames(t *testing.T, open func(testing.TB) engine.Keeper) { keepers{open}.oddNames(t) }

@@ -31,10 +31,11 @@ type blockerView struct {
 	query string
 }
 
-// blockerViews returns the views, the most precise one first. The last two are approximations. One
-// lists this database's transactions, and the running statements that contain the table's name and
-// either run in this database or contain its name. The other, for accounts that can't read
-// transactions, lists only these statements.
+// blockerViews returns queries for the sessions that block a table, the most precise one first. The
+// last two queries are approximations. The last but one returns this database's transactions and
+// the matching statements: those that are running, contain the table's name, and either run in this
+// database or contain its name. The last one, for accounts that can't read transactions, returns
+// only the matching statements.
 func (d dialect) blockerViews() []blockerView {
 	query := func(age, statement, joins, where string) string {
 		return "SELECT p.ID, p.USER, p.HOST, " + age + " AS age, " + statement + " AS statement, " +
@@ -68,8 +69,9 @@ func (d dialect) blockerViews() []blockerView {
 // trxCache is slightly longer than the time for which INNODB_TRX returns a cached result.
 const trxCache = 120 * time.Millisecond
 
-// Blockers implements engine.Keeper. Without the performance schema and MariaDB's plugin
-// METADATA_LOCK_INFO, it also lists transactions of this database on other tables.
+// Blockers implements engine.Keeper. If the server has neither metadata locks in its performance
+// schema nor MariaDB's plugin METADATA_LOCK_INFO, Blockers also returns transactions of this
+// database that use only other tables.
 func (db *server) Blockers(ctx context.Context, t *engine.Table) ([]engine.Blocker, error) {
 	if err := engine.Sleep(ctx, trxCache); err != nil {
 		return nil, err
@@ -124,8 +126,9 @@ const (
 // sessions returns the view of the list of sessions, for a FROM clause.
 func (d dialect) sessions() string { return cmp.Or(d.listed, processList) }
 
-// Sessions lists the sessions visible to the target's user. It uses SHOW, because the view omits a
-// session with bytes that the view's columns can't hold.
+// Sessions lists the sessions visible to the target's user. It uses SHOW PROCESSLIST: the view
+// information_schema.PROCESSLIST omits a session if its statement has bytes that the view's columns
+// can't hold.
 func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) {
 	var out []engine.ServerSession
 	err := engine.EachText(ctx, db, db.pool, func(_, row []string) error { // MariaDB has more columns than MySQL
@@ -136,8 +139,10 @@ func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) 
 	return out, engine.About(ctx, err, "list sessions")
 }
 
-// probeSessions returns the view that lists sessions. MySQL 8.0.22 and later have a view without
-// the limits of the older one, if the performance schema is enabled.
+// probeSessions returns the view that lists sessions. On MySQL 8.0.22 and later with the
+// performance schema enabled, it is performance_schema.processlist, else
+// information_schema.PROCESSLIST. The second one fails while a session runs certain statements: see
+// errCannotConvert.
 func (db *server) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil

@@ -145,10 +145,11 @@ func durability(settings map[string]string, storage string) string {
 	return ""
 }
 
-// crashLoss returns how old a commit may be and still be lost if the server's process is killed.
-// InnoDB with 0, and MyRocks with 0 or 2, keep their log in memory until a thread writes it: InnoDB
-// every innodb_flush_log_at_timeout seconds, MyRocks every second. InnoDB with 2 has already passed
-// its log to the operating system.
+// crashLoss returns the age up to which commits may be lost if the server's process is killed. If
+// innodb_flush_log_at_trx_commit is 0, InnoDB keeps its log in memory for up to
+// innodb_flush_log_at_timeout seconds; if it is 2, each commit passes the log to the operating
+// system. If rocksdb_flush_log_at_trx_commit is 0 or 2, MyRocks keeps its log in memory for up to a
+// second.
 func crashLoss(settings map[string]string, storage string) time.Duration {
 	switch strings.ToLower(storage) {
 	case "innodb":

@@ -15,10 +15,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A change of a table's periods is several statements, and every DDL statement commits. They run
-// with the tables locked, and are sent in one packet: if the client is killed, the server still
-// executes all of them. After any other failure, the next attempt continues with the tables,
-// partitions and rows that it finds.
+// A change of a table's periods takes several statements. No transaction can contain them, because
+// every DDL statement commits. They run while the tables are locked, and are sent in one packet: if
+// the client is killed, the server still executes all of them. After any other failure, the next
+// attempt continues with the tables, partitions and rows that it finds.
 
 // Error numbers of the server.
 const (
@@ -243,9 +243,9 @@ func (d partitioner) move(columns, from, to string) []string {
 	return []string{insert, "DELETE FROM " + from}
 }
 
-// moveAtOnce renders the move of all rows as one transaction. It avoids START TRANSACTION, which
-// would unlock the tables. The transaction ends before an exchange, which its row locks would block
-// on MariaDB.
+// moveAtOnce renders the move of all rows as one transaction. It turns off autocommit for that,
+// because START TRANSACTION would unlock the tables. The COMMIT releases the row locks: on MariaDB,
+// a following exchange would wait for them.
 func (d partitioner) moveAtOnce(columns, from, to string) []string {
 	return slices.Concat([]string{"SET SESSION autocommit = 0"}, d.move(columns, from, to), []string{"COMMIT", "SET SESSION autocommit = 1"})
 }
@@ -256,9 +256,10 @@ func (d partitioner) moveLocked(tables, statements []string) []string {
 		[]string{"COMMIT", unlock, "SET SESSION autocommit = 1"})
 }
 
-// transact calls first and then executes statements, all in one transaction. The transaction locks
-// the rows it reads, so that nobody inserts a row between INSERT ... SELECT and DELETE. MyRocks
-// can't lock them: there, transact locks the tables.
+// transact begins a transaction, calls the function first, executes the statements and commits. The
+// transaction locks the rows that it reads, so that nobody inserts a row between INSERT ... SELECT
+// and DELETE. With MyRocks, which can't lock rows that were read, transact locks the tables
+// instead.
 func (c *changer) transact(ctx context.Context, tables []string, first func(), statements ...string) {
 	begin, end := []string{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "START TRANSACTION"}, []string{"COMMIT"}
 	if !c.look(ctx, c.t.Name).exchanges() {
@@ -313,8 +314,9 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows limits the rows in the floor (see floorName) when the first period is dropped. The
-// server copies the floor's rows under the lock; this number takes it about a second.
+// floorRows is the largest number of rows in the floor (see floorName) with which the first period
+// can be dropped. The server copies the floor's rows under the lock, which takes about a second for
+// this number.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {
@@ -368,8 +370,8 @@ func (d partitioner) addColumn(s engine.AddColumn, algorithm string) string {
 	return fmt.Sprintf("ALTER TABLE %s ADD COLUMN %s%s", d.Quote(s.Table.Name), s.Definition, algorithm)
 }
 
-// tryChange executes a step that changes periods or columns, from the table's current state. It
-// returns false if the step is of another kind.
+// tryChange executes a step that changes periods or columns. It decides by the table's present
+// state which statements are needed. It returns false, and does nothing, for any other step.
 func (db *server) tryChange(ctx context.Context, step engine.Step) (bool, error) {
 	var t *engine.Table
 	var what string
@@ -438,8 +440,9 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 	c.failed(errColumnExists) // it is there already
 }
 
-// tableHead matches the beginning of SHOW CREATE TABLE. The name is as stored, on some servers in
-// lower case. What follows it is a period's definition, which the catalog's views don't have.
+// tableHead matches the beginning of SHOW CREATE TABLE, up to the table's name, which some servers
+// store in lower case. The text behind the match is the definition that every period has; the
+// catalog's views don't have all of it.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
 // partitionClause matches where the last clause begins. Quoted texts contain \n, not a line break.
@@ -449,7 +452,7 @@ var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 var namedCheck = regexp.MustCompile("\n  CONSTRAINT `(?:[^`]|``)+` CHECK ")
 
 // likePeriod returns the statement that creates an empty table with the definition of t's periods.
-// CREATE TABLE LIKE would also create all partitions at first.
+// CREATE TABLE LIKE isn't used, because the new table would begin with all of t's partitions.
 func (db *server) likePeriod(ctx context.Context, from querent, t *engine.Table, name string) (string, error) {
 	var shown, text string
 	if err := from.QueryRowContext(ctx, "SHOW CREATE TABLE "+db.dialect.Quote(t.Name)).Scan(&shown, &text); err != nil {
@@ -478,8 +481,8 @@ type speaker struct {
 // likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate reads the definition from the server; if it can't, it returns a dry run's
-// statements.
+// CreateTemplate returns the statements that create a table with the definition which the server
+// has. If it can't read the definition, it returns the statements that a dry run shows.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

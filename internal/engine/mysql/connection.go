@@ -81,8 +81,8 @@ func (d dialect) session(p purpose) []string {
 	}
 	set := common()
 	isolation := "REPEATABLE READ"
-	// A statement-based binary log requires REPEATABLE READ. With it, INSERT ... SELECT locks the rows
-	// it reads and the gaps between them, and loaders' inserts lock gaps.
+	// A statement-based binary log requires the level REPEATABLE READ. At that level, INSERT ...
+	// SELECT locks the rows it reads and the gaps between them, and loaders' inserts lock gaps.
 	if p != inserting && !d.statements {
 		isolation = "READ COMMITTED"
 	}
@@ -163,10 +163,11 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// Connect tells the driver the max_allowed_packet that the previous connection has read. Otherwise
-// the driver would query it while the server still limits the time of statements. If this server
-// has another max_allowed_packet, Connect makes the connection again. Servers behind one address
-// may differ, so from the second attempt on it does this only if it has told the driver too much.
+// The driver must be told the server's max_allowed_packet: it would query it while the server still
+// limits the time of statements. Connect tells it the value that the previous connection has read.
+// If the new connection reads another value, Connect closes it and connects again with that value.
+// Servers behind one address may have different values, so from the second attempt on it accepts a
+// connection whose server allows more than the driver was told.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {
@@ -254,8 +255,9 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection without database/sql, for one goroutine. watch interrupts it: a
-// context that can be cancelled would wake a goroutine for every statement.
+// A conn is a driver's connection without database/sql, for one goroutine. Its watch interrupts it
+// when a context ends. The driver's own way, passing it a context that can be cancelled, would wake
+// a goroutine for every statement.
 type conn struct {
 	db   *server
 	conn driver.Conn

@@ -47,8 +47,8 @@ func (dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
-// stored returns a table's name as InnoDB and the performance schema store it. Other views compare
-// names by the server's rules.
+// stored returns a table's name in the form in which InnoDB and the performance schema store it.
+// For other views it isn't needed: they compare names by the server's rules about case.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)

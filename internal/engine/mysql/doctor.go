@@ -30,8 +30,8 @@ func is(values ...string) func(string) bool {
 }
 
 const (
-	// redoMinutes is for how many minutes the redo log should last, at the rate that was measured.
-	// At each checkpoint, a page is written once, however often it has changed since the last one.
+	// redoMinutes is for how many minutes the redo log should last, at the rate that was measured. A
+	// page that changes often is written only once per checkpoint, so a longer log saves writes.
 	redoMinutes = 10
 	// leastRedo is the smallest redo log, in bytes.
 	leastRedo = 8 << 20

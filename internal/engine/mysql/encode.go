@@ -60,9 +60,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// appendInsert appends an INSERT of rows of b, as literals, and returns the first row that it
-// leaves out. The INSERT has at least the row given, and further rows before to, as many as a
-// statement may have and as fit in limit bytes.
+// appendInsert appends an INSERT of rows of b, as literals, beginning with the given row. It adds
+// rows up to but not including to, while the statement may have more rows and has at most limit
+// bytes. It returns the first row that isn't in the statement.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) ([]byte, int) {
 	start := len(dst)
 	dst = e.appendRow(append(dst, e.prefix...), b, row)

@@ -72,8 +72,8 @@ func rowsRefused(e *mysql.MySQLError) bool {
 	return class == "22" || class == "23" || string(e.SQLState[:]) == "45000"
 }
 
-// badConnection is the text of an unexported error of the driver, which Close
-// returns for a lost connection.
+// badConnection is the text of an error that the driver doesn't export. Closing a lost connection
+// returns this error.
 const badConnection = "bad connection"
 
 // errCreateTable is any failure of the storage engine to create a table.

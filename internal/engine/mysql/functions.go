@@ -93,8 +93,8 @@ var pureFunctions = engine.WordSet(`
 	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
 	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
 
-// aggregateFunctions compute one value from many rows. If Aggregate doesn't know one of them, a
-// query with that aggregate runs whole.
+// aggregateFunctions compute one value from many rows. A query with one of them that Aggregate
+// doesn't know isn't split into pieces.
 var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)
@@ -181,9 +181,10 @@ func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.
 	return ""
 }
 
-// surelyCompared is a number of characters that sorting surely compares: usualSortLength divided by
-// four. A character's sort key has two bytes in most collations, and hardly ever more than four.
-// Shorter texts are compared as a whole.
+// surelyCompared is a number of characters. If texts differ in their first surelyCompared
+// characters, sorting surely tells them apart: the server compares the first usualSortLength bytes
+// of their sort keys, and a character's sort key has two bytes in most collations, and hardly ever
+// more than four.
 const surelyCompared = usualSortLength / 4
 
 // texts reports whether a column's values are texts or bytes.
@@ -236,8 +237,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			return same, true
 		}
 	case "avg":
-		// The type of an average of EXTRACT has too few digits. If the server stores the average, it cuts
-		// it to that type.
+		// The type of an average of EXTRACT has too few digits. A server that stores the average, such as
+		// in a temporary table, changes it to a value that fits the type.
 		if strings.Contains(strings.ToLower(c.Args[0]), "extract") {
 			return engine.Recipe{}, false
 		}
@@ -254,9 +255,9 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 			// MySQL after 8.0.15 rounds a quotient within an expression, but not an average.
 			r.Alone, r.Cut = mysql && !db.before(8, 0, 16), true
 			if (mysql && c.Inputs[0].Class == engine.ClassInt || c.Computed) && computed(c.Inputs[0]) {
-				// Some types have too few digits for their values: on MySQL COALESCE of an unsigned
-				// and a signed integer, and FLOOR of a large integer; on MariaDB BIT_COUNT and
-				// YEARWEEK. Where the server stores an average, it cuts it to that type.
+				// Some types have too few digits for their values: on MySQL COALESCE of an unsigned and a
+				// signed integer, and FLOOR of a large integer; on MariaDB BIT_COUNT and YEARWEEK. A server
+				// that stores an average which is too large for its type stores the type's largest value.
 				r.Tie = "ABS($1) >= $2 * 1" + strings.Repeat("0", max(0, c.Result.Precision-c.Result.Scale))
 			}
 			if quotientRounds(c.Inputs[0].Scale, c.Result.Scale) {
@@ -268,8 +269,8 @@ func (db recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 		return extremeRecipe(c, same, mysql)
 	case "bit_and", "bit_or", "bit_xor":
 		if c.Result.Class == engine.ClassInt {
-			// Within an expression of floating-point numbers, MariaDB takes the result, which is
-			// unsigned, for a signed number, unless it has stored the result before.
+			// The result is unsigned. Within an expression of floating-point numbers, MariaDB treats it as a
+			// signed number, unless the result was stored in a temporary table before.
 			same.Alone = db.server != nil && db.dialect.mariadb
 			return step(map[string]engine.MergeStep{"bit_and": engine.MergeBitAnd, "bit_or": engine.MergeBitOr, "bit_xor": engine.MergeBitXor}[c.Name])
 		}
@@ -316,9 +317,9 @@ func fewerDigits(c engine.AggregateCall) bool {
 // expects at most 10^12 rows.
 const digitsOfRows = 12
 
-// sumDigits returns -1 if no intermediate sum of a SUM or AVG can overflow. Otherwise it returns
-// how many digits a sum can have before the point. In some orders of the rows, an intermediate sum
-// may need more: the server then replaces it by the largest number.
+// sumDigits returns how many digits before the point the server keeps of a sum, or -1 if no SUM or
+// AVG can need more. If the sum of the rows that are read first needs more digits, the server
+// replaces that sum by the largest number. So the result depends on the order of the rows.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1
@@ -330,8 +331,9 @@ func sumDigits(c engine.AggregateCall) int {
 	return -1
 }
 
-// unlessCut adds a tie to the recipe of a sum or an average if an intermediate sum may overflow.
-// The tie tests the sum of absolute values: no intermediate sum is larger.
+// unlessCut adds a Tie, a condition under which the merged result may differ from the server's:
+// that the sum of some of the rows may have too many digits (see sumDigits). The Tie tests the sum
+// of the absolute values of all rows, because no sum of some rows is larger.
 func unlessCut(c engine.AggregateCall, r engine.Recipe) engine.Recipe {
 	most := sumDigits(c)
 	if most < 0 {
@@ -380,10 +382,10 @@ func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	return r, true
 }
 
-// quotientRounds reports whether the server rounds the quotient of a decimal and a count. scale is
-// the number of digits after the point of the decimal, result that of the quotient's type. The
-// server computes complete words of nine digits, and no digit after them. If these are exactly
-// result digits, it knows no further digit for rounding. See do_div_mod in strings/decimal.c.
+// quotientRounds reports whether the server rounds the quotient of a decimal, with scale digits
+// after the point, and a count. The quotient's type has result digits after the point. The server
+// computes whole words of nine digits. If these words have more than result digits, it rounds;
+// otherwise there is no further digit by which to round. See do_div_mod in strings/decimal.c.
 func quotientRounds(scale, result int) bool {
 	up := func(n int) int { return (n + 8) / 9 * 9 }
 	digits := up(up(scale) + max(0, result-scale-(up(scale)-scale)))
@@ -432,8 +434,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 			same.Steps[0] = engine.MergeMax
 		}
 		if mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits && (c.Result.Scale == 0 || c.Computed) && computed(c.Inputs[0]) {
-			// The type of FLOOR of a large integer has fewer digits than its values. Where the server stores
-			// the extreme, it cuts it to that type.
+			// The type of FLOOR of a large integer has fewer digits than its values. A server that stores an
+			// extreme which is too large for this type stores the type's largest value.
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true

@@ -78,8 +78,8 @@ const (
 	// for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is after how many seconds without a check the server releases the lock: by then, the
-	// holder has declared the lease lost.
+	// leaseIdle is a time in seconds: if the leases' session sends nothing for so long, the server
+	// ends it and so releases the locks. By then, the holder has declared its leases lost.
 	leaseIdle = 30
 	// maxLockName is the maximum length of a lock's name in MySQL; in MariaDB it is 192.
 	maxLockName = 64
@@ -115,8 +115,8 @@ func leaseWords(lock string) engine.LockWords {
 	}
 }
 
-// Bound implements engine.Bounded. A change of periods may need a second connection. Work that
-// takes long keeps up to three connections of keep.
+// Bound implements engine.Bounded by limiting each pool. A change of periods may need a second
+// connection of changes. Work that takes long may hold up to three connections of keep.
 func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)
@@ -124,8 +124,8 @@ func (db *server) Bound() {
 	db.changes.SetMaxOpenConns(2)
 }
 
-// LocalLocks implements engine.ClusterNode. On a node of Galera, GET_LOCK and LOCK TABLES succeed
-// although another node may hold the same lock.
+// LocalLocks implements engine.ClusterNode. It refuses nodes of Galera clusters: there, GET_LOCK
+// and LOCK TABLES succeed even if a session on another node holds the same lock.
 func (db *server) LocalLocks(ctx context.Context) error {
 	on, err := db.inGalera(ctx)
 	if err != nil || !on {

@@ -130,13 +130,13 @@ func (db *server) readWritten(ctx context.Context, database, table string) (out 
 type lineage struct {
 	id     string // the partition's id in InnoDB
 	alters string // the counter of ALTER TABLE when the lineage was last certain
-	// written is the time of the last commit, read when the lineage was last certain; 0 if that time
-	// proves nothing.
+	// written is the time of the partition's last commit, as read when the lineage was last certain.
+	// It is 0 if the time is unknown, or so recent that another commit may have the same time.
 	written int64
 	number  uint64 // no other lineage has it
-	// began is when the lineage was first seen. If written is 0, look is when to read the time of the
-	// last commit again. The intervals double, because the time proves nothing as long as clients
-	// write to the partition. Both are in Unix seconds.
+	// began is when the lineage was first seen. While written is 0, look is the next time at which to
+	// read the time of the last commit. The intervals between the reads double, because a read proves
+	// nothing while clients write to the partition. began and look are in Unix seconds.
 	began, look int64
 }
 
@@ -147,8 +147,8 @@ type lineages struct {
 	last   uint64
 }
 
-// mostTraced is the maximum number of tables in lineages, which is emptied before one more is
-// added.
+// mostTraced is the maximum number of tables in lineages. When it is reached, all tables are
+// removed before another one is added.
 const mostTraced = 1000
 
 // lineages returns the numbers of the present lineages of partitions. ids are the partitions' ids

@@ -20,7 +20,7 @@ import (
 // the server converts like the literals of an INSERT; and its warnings are read.
 
 // A source is the stream of a connection's LOAD DATA statements. On an encrypted connection, the
-// driver sends them, and finds the source by its name.
+// driver executes these statements, and finds the stream by the source's name.
 type source struct {
 	name      string
 	stream    stream
@@ -124,7 +124,8 @@ func sameByLoad(v engine.Type, column value.Type) bool {
 }
 
 // fits reports whether rows [from, to) of b have NULL only where the table accepts it, and only
-// valid text. After half a character, MySQL takes the end of the field for the missing bytes.
+// valid UTF-8. If a value ended within a character, MySQL would read the separator behind the value
+// as the rest of that character.
 func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	if !l.columns {
 		return false
@@ -146,8 +147,8 @@ func (l *loadable) fits(b *engine.Batch, from, to int) bool {
 	return true
 }
 
-// loaded checks the answer to a LOAD DATA that sent that many rows. It returns how many the server
-// skipped because their key exists: without ignore, a skipped row is an error.
+// loaded checks the server's answer to a LOAD DATA of sent rows. With ignore, it returns how many
+// of them the server skipped because their key exists; without ignore, a skipped row is an error.
 func (c *conn) loaded(sent int, affected int64, ignore bool) (skipped int64, err error) {
 	if ignore {
 		return c.skipped(sent, affected)

@@ -150,10 +150,10 @@ func (l *loader) savepoint(more bool) error {
 	return l.Conn.runAll(savepoint)
 }
 
-// load inserts rows by LOAD DATA. done is false if they must be sent as statements instead: because
-// of their types, because they are few, or because the server has not accepted all of them
-// unchanged. Then none of them is in the transaction, and the statements will report what is wrong.
-// The journal can't record a LOAD DATA.
+// load inserts rows by LOAD DATA. If done is false, none of the rows is in the transaction, and
+// they must be sent as statements: they are few, their types don't allow LOAD DATA, or the server
+// didn't accept all of them unchanged. In the last case, the statements will report what is wrong.
+// While the journal is on, load doesn't try, because the journal can't record a LOAD DATA.
 func (l *loader) load(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.loadRows || l.noLoad || l.journal.on {
 		return ack, false, nil
@@ -219,9 +219,10 @@ func (l *loader) insert(e *encoder, b *engine.Batch, from, to int, more bool) (a
 	return ack, nil
 }
 
-// update updates the rows of an Insert that has skipped some of them. The other rows were just
-// inserted with the same values, so that the update changes only the skipped rows. Each of these
-// counts twice in the number of affected rows.
+// update is called after an Insert that has skipped rows because their key exists. It sends all
+// rows of the Insert again, with an update of existing rows. The inserted rows have these values
+// already, so that only the skipped rows change. The server counts each changed row as two affected
+// rows.
 func (l *loader) update(e *encoder, b *engine.Batch, from, to int, ack *engine.Ack) error {
 	for row := from; row < to; {
 		row = l.encode(e, b, row, to)
@@ -246,8 +247,8 @@ func (l *loader) Undo() error {
 	return err
 }
 
-// encode encodes one statement with rows from row on, up to to or the size limit. It returns the
-// first row that doesn't belong to the statement.
+// encode encodes one statement, beginning with the given row. It adds rows up to but not including
+// to, as far as the size limit allows, and returns the first row that isn't in the statement.
 func (l *loader) encode(e *encoder, b *engine.Batch, row, to int) (next int) {
 	l.buf, next = e.appendInsert(append(l.buf[:0], emptyHead[:]...), b, row, to, l.limit-packetHead)
 	return next

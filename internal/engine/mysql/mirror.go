@@ -69,8 +69,8 @@ func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
 	return m.EventTriggers("FOR EACH ROW", ""), nil
 }
 
-// triggerAhead is how far into the future, in seconds, a trigger's creation time is set on MariaDB:
-// by more than the wait for the lock.
+// triggerAhead is how many seconds in the future a trigger's creation time is set on MariaDB. It is
+// more than CREATE TRIGGER may wait for its lock: see CreateTrigger.
 const triggerAhead = 10
 
 // CreateTrigger sets the trigger's creation time into the future. MariaDB takes the beginning of
@@ -99,8 +99,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) {
 
 func (m mirror) ReplayStatements() []string { return m.replay("?") }
 
-// replay returns the statements for the log's entries with these ids. LOCK TABLES requires that
-// each table is named at most once, or by an alias.
+// replay returns the statements that apply the log's entries with the given ids. They run under
+// LOCK TABLES, which allows a statement to name a table only once, unless it uses an alias.
 func (m mirror) replay(ids string) []string {
 	src, dst, log, late := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.Quote(m.Log), m.Quote(m.Late)
 	where := "rowmill_id IN (" + ids + ")"

@@ -110,8 +110,9 @@ func Open(ctx context.Context, t engine.Target) (*DB, error) {
 	return newDB(db), nil
 }
 
-// Dry checks the target like Open, and returns a DB that renders the same statements. It accesses
-// neither a server nor a file. The target's scheme determines the kind of server.
+// Dry checks the target like Open, and returns a DB that renders the statements which a DB of Open
+// would execute. It accesses neither a server nor a file: the target's scheme says which kind of
+// server it is.
 func Dry(t engine.Target) (engine.DB, error) {
 	if _, err := configOf(t); err != nil {
 		return nil, err

@@ -62,9 +62,9 @@ func (f *boundForm) expression(column string) string {
 	return strings.ReplaceAll(f.forms[0], "?", column)
 }
 
-// recognize finds the column and the form of a partitioning expression from the catalog. An empty
-// form stands for that of rowmill's own tables. The column is empty if rowmill can't compute the
-// expression's values.
+// recognize returns the column and the form of a partitioning expression, given as the catalog has
+// it. form is "" if the expression is as rowmill's own tables have it. by is "" if rowmill can't
+// compute the expression's values.
 func recognize(expression string, columns []engine.SchemaColumn) (by, form string) {
 	text := plain(expression)
 	for _, c := range columns {

@@ -57,8 +57,9 @@ func (d partitioner) reorganize(t *engine.Table, old, now []rolling.Partition) (
 	return fmt.Sprintf("ALTER TABLE %s REORGANIZE PARTITION %s INTO (%s)", d.Quote(t.Name), d.list(partitionNames(old)), defs), nil
 }
 
-// divide renders a Divide. The server can't lower a partition's end. If the new partitions end
-// earlier, the rest of the range becomes a partition, too, which is then dropped.
+// divide renders a Divide, which splits a partition into new ones. The server can't lower a
+// partition's end. So if the new partitions end earlier, the rest of the range becomes one more
+// partition, which a second statement drops.
 func (d partitioner) divide(s engine.Divide) ([]string, error) {
 	switch n := len(s.New); {
 	case n == 0:
@@ -109,8 +110,9 @@ func (d partitioner) encloseTail(s engine.Enclose) ([]string, error) {
 		split, d.exchange(s.Table, s.Part.Name, s.With), "DROP TABLE " + d.Quote(s.With), unlock}), err
 }
 
-// add renders the creation of partitions. If the table has only the floor left, the floor's end
-// moves. split names the partitions whose rows are copied for the new ones.
+// add renders the creation of partitions. If the floor is the table's only partition, its end is
+// moved to the first new period. split names the existing partitions that are split, and whose rows
+// the server copies.
 func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
 	if !floored(t) {
 		defs, err := d.partitions(t, parts)
@@ -409,8 +411,9 @@ func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.P
 	return engine.About(ctx, err, "make rows of table "+t.Name+" outside of its periods those of period "+period.Name)
 }
 
-// enclose moves the rows of p's range into p. It exchanges the partition that holds them with an
-// empty table, splits the partition, and exchanges the rows into p.
+// enclose makes a period p of the rows that lie in p's range but in a larger partition, such as the
+// floor or a gap. It exchanges that partition with the empty table with, creates the partition p,
+// and exchanges the rows into p. Rows outside of p's range go back.
 func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string) {
 	by := c.Quote(c.t.By)
 	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.words().Literal(c.t, p.From), by, c.words().Literal(c.t, p.To))
@@ -481,8 +484,10 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking. Others can read the partition until
-// the exchange, so its rows are copied, not moved; an earlier attempt may have copied them already.
+// attachBehind is attachPlan for a table that is selfBlocking. Other sessions may insert rows into
+// the new partition before the exchange. These rows are copied to the table s.From, not moved,
+// because others can read them in the partition until the exchange. An interrupted attempt may have
+// copied some.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {
@@ -516,8 +521,9 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the creation of an empty partition with p's bounds. If p follows the last partition,
-// it also creates the partitions more, which follow p. split names the partitions that are split.
+// room renders the creation of an empty partition with p's bounds, and of the partitions more,
+// which lie directly behind p. more is empty unless p lies behind all existing partitions. split
+// names the existing partitions that are split for this.
 func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {
 	filler := func(from, to int64) []rolling.Partition {
 		if from >= to {

@@ -38,8 +38,8 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int(n)
 }
 
-// baseOf returns the base for Head.SliceOf: TO_SECONDS counts from year 0, UNIX_TIMESTAMP from
-// 1970.
+// baseOf returns the base for Head.SliceOf, the time from which the server's function counts: for
+// UNIX_TIMESTAMP this is 1970, for TO_SECONDS the year 0. For an integer column it is -1.
 func baseOf(h *engine.Head) int64 {
 	switch kindOf(h.Table) {
 	case engine.ByInteger:
@@ -153,8 +153,8 @@ func (db presenter) Place(ctx context.Context) (engine.Place, error) {
 }
 
 func (db presenter) needSpider(ctx context.Context, table string) error {
-	// Spider takes a space for the end of a name. If a table's name has a backquote, it asks for the
-	// size of a table with another name.
+	// Spider takes a space for the end of a table's name. For a name with a backquote, Spider asks the
+	// node for the size of another table.
 	if strings.ContainsAny(table, "\"'\\`") || strings.ContainsFunc(table, unicode.IsSpace) {
 		return fmt.Errorf("table %s: Spider can't present a table whose name has quotes, backquotes, backslashes or spaces", table)
 	}

@@ -207,8 +207,8 @@ func (s *statement) appendExecute(dst []byte, values []engine.Value) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(v.Int))
 		}
 	}
-	// The longest Find binds MaxPoints values of 20 and 2 bytes: 0.7 MB, far below the header's limit
-	// and every server's default limit.
+	// The longest Find binds MaxPoints values, each with 20 bytes and a type of 2 bytes: 0.7 MB, far
+	// below the header's limit and every server's default limit.
 	body := len(dst) - 4
 	dst[0], dst[1], dst[2] = byte(body), byte(body>>8), byte(body>>16)
 	return dst

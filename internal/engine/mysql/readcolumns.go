@@ -18,8 +18,9 @@ type fieldType struct {
 }
 
 // fieldTypes are the types of columns in results. A character type is binary if its character set
-// is binary; a flag marks ENUM and SET. Some values have a special text: a TIME of more than 99
-// hours, or a negative one, is longer; MySQL's JSON may have types that its text doesn't show.
+// is binary; a flag marks ENUM and SET. TIME is a text here, because a negative TIME, or one of
+// more than 99 hours, is longer. MySQL's JSON is of another class, because its text doesn't show
+// all types.
 var fieldTypes = map[byte]fieldType{
 	0: {"DECIMAL", engine.ClassDecimal}, 246: {"DECIMAL", engine.ClassDecimal},
 	1: {"TINYINT", engine.ClassInt}, 2: {"SMALLINT", engine.ClassInt}, 9: {"MEDIUMINT", engine.ClassInt},
@@ -226,9 +227,9 @@ func (db *reader) Collations(ctx context.Context, s *engine.Session, query strin
 const mostStoredLength = 512
 
 // provisional reports whether a computed column may have another type in the result than in the
-// description. If the server stores the column in a temporary table, it gets that table's type. In
-// MySQL an integer becomes INT or BIGINT, depending on its digits, and a text gets the smallest
-// type that holds it; in MariaDB a CHAR may become a VARCHAR.
+// description. If the server stores the result in a temporary table, the column gets the type that
+// it has in that table. In MySQL, an integer becomes INT or BIGINT, depending on its digits, and a
+// text gets the smallest type that holds it; in MariaDB, a CHAR may become a VARCHAR.
 func (db *reader) provisional(c engine.ResultColumn) bool {
 	f, err := parseField(c.Packet)
 	switch {

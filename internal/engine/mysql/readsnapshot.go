@@ -101,8 +101,8 @@ func (db *reader) snapshot(ctx context.Context, sessions []*engine.Session, lock
 	return "", each(sessions, begin)
 }
 
-// withoutCommits calls fn under a global read lock. If it returns an error, it may not have called
-// fn, or may have lost the lock.
+// withoutCommits calls fn while it holds a global read lock. After an error, it is uncertain
+// whether fn was called, and whether the lock was held until fn returned.
 func (db *reader) withoutCommits(ctx context.Context, fn func()) (err error) {
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
@@ -129,8 +129,9 @@ type logging struct {
 	replicas bool // changes that come from other servers
 }
 
-// logsAll reports whether the binary log has the position of snapshots and every change of rows. It
-// ignores that a session may have sql_log_bin = 0, which needs a special privilege.
+// logsAll reports whether the binary log contains every change of rows, so that a snapshot's
+// position in the log identifies the snapshot. It disregards sessions with sql_log_bin = 0, a
+// setting that needs a special privilege.
 func (db *reader) logsAll(ctx context.Context) (bool, error) {
 	l, err := db.logged.once(func() (l logging, err error) {
 		if !db.dialect.mariadb {

@@ -62,9 +62,10 @@ func (db *reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine
 	return list, nil
 }
 
-// RowsFrom implements engine.RemoteReader. Its LIMIT keeps the server from passing conditions of
-// the enclosing query to Spider. Its query uses no index, because Spider may read rows of an
-// index's ranges twice. The LIMIT has at most 63 bits: Spider would pass on a larger one as -1.
+// RowsFrom implements engine.RemoteReader with a subquery. The subquery's LIMIT keeps the server
+// from passing conditions of the enclosing query to Spider. USE INDEX () prevents the use of
+// indexes, because Spider may read rows of an index's ranges twice. The LIMIT has 63 bits, because
+// Spider would pass on a larger number as -1.
 func (db *reader) RowsFrom(t *engine.TableParts, parts, columns []string, where string) string {
 	from := db.qualified(t)
 	if len(parts) > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/rowmill/rowmill/internal/mysqlwire"
 )
 
-// A tunnel encrypts a connection below the driver, so that readConn can read what the server sends;
-// if the driver encrypted, readConn could not. The driver believes that it has a Unix socket. The
-// handshake is the same there, except that it has no request for TLS. The tunnel sends this request
-// before the driver's answer to the greeting. Because of that packet, the driver's sequence numbers
-// are one less than the server's until the handshake ends.
+// A tunnel encrypts a connection below the driver. If the driver itself encrypted, readConn
+// couldn't read what the server sends. The driver believes that it has a Unix socket, where the
+// handshake has no request for TLS. The tunnel sends this request before the driver's answer to the
+// greeting. Because of this additional packet, the driver's sequence numbers are one less than the
+// server's until the handshake ends.
 type tunnel struct {
 	net.Conn // of the network, then of TLS
 	ctx      context.Context

@@ -26,15 +26,17 @@ func (db *versions) TimeWords() []string {
 		"unix_timestamp", "utc_date", "utc_time", "utc_timestamp", "sysdate"}
 }
 
-// settled is how many seconds must have passed since a table was changed by DDL. The catalog has
-// whole seconds: another change in the same second isn't noticed.
+// settled is how many seconds a change of a table by DDL must be in the past before a version is
+// made. The catalog has times in whole seconds, so a second change within one second wouldn't be
+// noticed.
 const settled = 2
 
-// PartVersions implements engine.PartVersioner. DML changes the rows of a partition, and triggers
-// note it. So does DDL: after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another table for the
-// partition; after an EXCHANGE there and back, the partition has another lineage. If DDL changes a
-// column's values without a new table, the table's creation time changes. Triggers have a creation
-// time, too, in hundredths of a second.
+// PartVersions implements engine.PartVersioner. rowmill's triggers note all changes of rows by DML.
+// Changes by DDL are found in the catalog: after TRUNCATE, EXCHANGE or REBUILD, InnoDB has another
+// table for the partition; after an exchange that is undone by a second one, the partition has
+// another lineage; after DDL that changes a column's values within the same InnoDB table, the table
+// has another creation time. The triggers are identified by their creation times, in hundredths of
+// a second.
 func (db *versions) PartVersions(ctx context.Context, s *engine.Session, t *engine.TableParts, into string) (versions map[string]string, why string, err error) {
 	err = whileDropped(func() error {
 		versions, why, err = db.partVersions(ctx, s, t, into)
@@ -47,8 +49,9 @@ func (db *versions) partVersions(ctx context.Context, s *engine.Session, t *engi
 	fail := func(err error) (map[string]string, string, error) {
 		return nil, "", fmt.Errorf("read versions of the partitions of %s: %w", db.qualified(t), err)
 	}
-	// From here on, the transaction keeps others from changing the table by DDL. The day belongs to a
-	// version, because implicit conversions of a time of day use it.
+	// From here on, the transaction keeps others from changing the table by DDL. The current date is
+	// part of a version, because a query that converts a time of day to a date and time adds this
+	// date.
 	common := sha256.New()
 	own, err := db.touch(ctx, s, t, "CURRENT_DATE", db.dialect.serverID())
 	if err != nil {
@@ -135,9 +138,9 @@ func (db *versions) notes(ctx context.Context, t *engine.TableParts, into string
 	return why, err
 }
 
-// innodbTables returns what InnoDB knows about the tables of partitions, by fileKey: the given
-// columns, or all if none is given. If the names of partitions, or of their tables, differ only in
-// case, each gets what InnoDB knows about all of them.
+// innodbTables returns the rows that InnoDB's catalog has for the partitions' tables, by fileKey.
+// Each row is a text of the given columns, or of all columns if none is given. If the names of
+// several InnoDB tables differ only in case, their texts are joined.
 func (db *versions) innodbTables(ctx context.Context, t *engine.TableParts, columns ...string) (map[string]string, error) {
 	view := "INNODB_TABLES"
 	if db.dialect.mariadb {

@@ -141,8 +141,8 @@ func (p *proving) ask(ctx context.Context, x querent) error {
 	})
 }
 
-// again fails the change, which has locked the table, if a proof no longer holds: rows were
-// committed to a partition after the proof, even to one that was empty.
+// again is called when the table is locked. It fails the change if a proof no longer holds, because
+// rows were committed to a partition after it was proved, even to an empty one.
 func (p *proving) again(ctx context.Context, c *changer) {
 	switch {
 	case c.err != nil || len(p.have) == 0:
@@ -284,8 +284,9 @@ func (d partitioner) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut prepares the tables for old rows. In MySQL, it creates all but the last, and drops the
-// last. In MariaDB, it drops all. It drops only empty tables, and the last one must be empty.
+// prepareOut prepares the tables for old rows. In MySQL, all of them except the last are exchanged:
+// it creates these, and drops the last. In MariaDB, it drops all. It drops only empty tables; if
+// the last one isn't empty, the change fails.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {

@@ -22,9 +22,10 @@ type hurry struct{ name, value string }
 func (h hurry) change() string  { return "SET GLOBAL " + h.name + " = " + h.value }
 func (h hurry) restore() string { return "SET GLOBAL " + h.name + " = ?" }
 
-// hurries returns the settings in the order in which they may be changed. They are restored in
-// reverse, because the low-water mark of dirty pages can't exceed the maximum. On a server that
-// nobody else uses, InnoDB may also write more than 200 pages a second.
+// hurries returns settings that make InnoDB write back all dirty pages, in the order in which they
+// can be set. They are restored in reverse order, because the low-water mark of dirty pages can't
+// exceed the maximum. On a private server, whose disk nobody else needs, InnoDB may also write more
+// than its default of 200 pages a second.
 func hurries(private bool) []hurry {
 	out := []hurry{{"innodb_max_dirty_pages_pct_lwm", "0"}, {"innodb_max_dirty_pages_pct", "0"}}
 	if private {

@@ -167,8 +167,8 @@ func (s *socket) pause() error {
 	return nil
 }
 
-// SetDeadline makes a read or write that waits fail after t, up to patience later. It is for
-// interruptions: a call that doesn't have to wait succeeds.
+// SetDeadline makes a read or write that waits fail when it is t, or up to patience later. It is
+// for interruptions only: a read or write that needn't wait succeeds even after t.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !s.blocks {
 		return s.Conn.SetDeadline(t)

@@ -33,8 +33,8 @@ func (db *reader) MergeState(st engine.State) engine.State {
 	return out
 }
 
-// TempTable implements engine.Reader with literals. The server optimizes a query with LIMIT 0, but
-// doesn't execute it.
+// TempTable implements engine.Reader. It takes the columns' types from the query with LIMIT 0,
+// which the server optimizes but doesn't execute. Rows are inserted as literals.
 func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query string, cols []engine.ResultColumn) (*engine.TempTable, error) {
 	literals := make([]engine.Literal, len(cols))
 	for i, c := range cols {
@@ -77,8 +77,9 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// unlogged makes sure that a session's temporary tables aren't written to the binary log, which
-// replicas execute. The formats STATEMENT and MIXED, MariaDB's default, log them.
+// unlogged makes sure that a session's temporary tables aren't written to the binary log, because
+// replicas would execute its statements. Temporary tables are logged in the formats STATEMENT and
+// MIXED, of which MIXED is MariaDB's default.
 func unlogged(ctx context.Context, s *engine.Session) error {
 	logged := false
 	// A version without the setting logs only rows, and no rows of temporary tables.
@@ -96,8 +97,9 @@ func unlogged(ctx context.Context, s *engine.Session) error {
 
 func noRow([][]byte) error { return nil }
 
-// literalOf returns a function that appends a column's value, in the server's text, as a literal.
-// If the literal could be another value, it returns the reason as refusal.
+// literalOf returns a function that appends a value of a column, given in the server's text, as a
+// literal. If the server might read the literal as another value, literalOf returns the reason
+// instead, as refusal.
 func literalOf(c engine.ResultColumn) (literal engine.Literal, refusal string) {
 	switch {
 	case c.Native == "NULL":
@@ -138,7 +140,7 @@ func floatLiteral(b, text []byte) ([]byte, error) {
 	return numericLiteral(b, text)
 }
 
-// dateLiteral refuses dates with a zero month or day: if the session's mode forbids them, the
+// dateLiteral refuses dates with a zero month or day. If the session's mode forbids such dates, the
 // server compares their literals in another way.
 func dateLiteral(b, text []byte) ([]byte, error) {
 	if len(text) >= len("0000-00-00") && (string(text[5:7]) == "00" || string(text[8:10]) == "00") {

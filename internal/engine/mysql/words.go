@@ -227,8 +227,9 @@ func (words) MonthStart(month string) string {
 // SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
 func (words) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// InsertNew implements engine.SumWords. It is used for tables without partitions, of integers and
-// short names, in which IGNORE ignores only duplicate keys.
+// InsertNew implements engine.SumWords. IGNORE would also hide other errors than duplicate keys.
+// They can't occur in the tables for which InsertNew is used: these have no partitions, and only
+// integers and short names.
 func (words) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 func (words) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
 
@@ -258,8 +259,9 @@ func (d words) ReplaceView(name, query string) []string {
 	return []string{"CREATE OR REPLACE VIEW " + d.Quote(name) + " AS\n" + query}
 }
 
-// Triggers implements engine.SumWords. Of rows with equal notes, a connection's first writes the
-// note. Further ones find it, which locks it: consumers skip the notes of open transactions.
+// Triggers implements engine.SumWords. If a connection changes several rows with equal notes, its
+// first change inserts the note. Each further change finds the note and locks it, so that consumers
+// skip the note until the transaction has ended.
 func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	insert := func(row string) string {
 		return fmt.Sprintf("INSERT IGNORE INTO %s VALUES (%s, CONCAT('connection ', CONNECTION_ID()))",
@@ -276,8 +278,9 @@ func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 	return out
 }
 
-// trigger returns a row trigger with two alternative names of the same length, at most 64. It needs
-// both, because MySQL can't replace a trigger, and MariaDB may lose it in a crash.
+// trigger returns a row trigger with a second name, of the same length, at most 64. MySQL can't
+// replace a trigger, and MariaDB may lose a replaced trigger in a crash. So a changed trigger is
+// created with the other name before the old one is dropped.
 func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{

@@ -135,8 +135,8 @@ func (w *writer) write(b *engine.Batch) (engine.Ack, error) {
 	return ack, nil
 }
 
-// encode encodes the statement of the rows from row on, if it is a text statement. It returns the
-// first row that doesn't belong to the statement.
+// encode returns the first row that doesn't belong to the statement beginning with the given row.
+// If the method sends statements as text, encode also encodes the statement.
 func (w *writer) encode(b *engine.Batch, row int) (next int) {
 	to := b.Rows()
 	switch w.method {

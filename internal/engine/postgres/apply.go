@@ -219,8 +219,9 @@ func taken(name string) error {
 	return engine.Classed(engine.ErrTableExists, fmt.Errorf("there is a table %s already", name))
 }
 
-// setFree detaches child by statement, a DETACH ... CONCURRENTLY, or finishes an interrupted detach
-// of it. An unfinished detach hides child's rows, so setFree first waits for open transactions.
+// setFree detaches child. If an interrupted attempt has begun to detach it, setFree finishes that.
+// Otherwise it executes statement, a DETACH ... CONCURRENTLY, but first waits for open
+// transactions: between the beginning and the end of a detach, child's rows are hidden.
 func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement string) {
 	if !c.finishDetach(ctx, t, child) {
 		c.quiet(ctx, t.Name, child)
@@ -228,8 +229,8 @@ func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement
 	}
 }
 
-// finishDetach finishes the interrupted detaches of t's partitions: until then, t can't detach
-// another partition. It keeps the detached tables, and reports whether child is one of them.
+// finishDetach finishes the interrupted detaches of t's partitions, because t can't detach another
+// partition before that. The detached tables remain. done reports whether child is one of them.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
 	for _, name := range c.texts(ctx, c.pending(t)) {
 		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")
@@ -310,9 +311,10 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 // proven begins a transaction that locks the old partitions against writers, and checks the proofs
 // of their rows. Other sessions may still read, and write to other partitions.
 //
-// If a client already waits to write to one of them, proven fails with engine.ErrWritten: the
-// client also holds a lock on the table, which the change must lock next. The change waits for that
-// no longer than exclusiveWait: after deadlock_timeout, the server might end the other transaction.
+// If a client already waits to write to one of these partitions, proven fails with
+// engine.ErrWritten. That client holds a lock on the table, which this transaction must lock next,
+// so both would wait for each other. After deadlock_timeout, the server might end the client's
+// transaction. Therefore this one waits only for exclusiveWait, which is shorter.
 func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
 	if s.Proofs == nil {
 		return

@@ -1,8 +1,8 @@
 package postgres
 
-// attributes is a query for the attributes of the table t; the parameter is t's quoted name. The
-// last part finds what depends on t or its row type, and what t depends on. It omits what the other
-// parts return, and what the definition creates.
+// attributes is a query for the attributes of the table t, whose quoted name is the parameter. Its
+// last part finds objects that depend on t or its row type, and objects on which t depends. It
+// omits objects that the other parts return, and those that t's definition creates.
 const attributes = `WITH t AS (SELECT * FROM pg_class WHERE oid = to_regclass(?)),
 of AS (SELECT a.*, to_jsonb(a) ->> 'attcompression' AS compression, y.typstorage, pg_get_expr(d.adbin, d.adrelid) AS value
 	FROM t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped JOIN pg_type y ON y.oid = a.atttypid

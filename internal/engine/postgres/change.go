@@ -179,8 +179,8 @@ func (d dialect) rename(s engine.Rename) ([]string, error) {
 	return out, nil
 }
 
-// likeTable lists what a detached table copies. It gets no identity, because rows are written to it
-// with their keys.
+// likeTable lists what a detached table gets from the rolling table. It gets no identity column,
+// because the rows that are written to it already have their keys.
 const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS"
 
 // compressedTarget marks a compressed period. It is the server's minimum: TOAST compresses every

@@ -251,10 +251,10 @@ func (d dialect) createPartitions(s engine.CreatePartitions) ([]string, error) {
 	return out, nil
 }
 
-// dropPartition detaches the partition, and then drops it: DROP of an attached partition would lock
-// the whole table until it has ended. DETACH CONCURRENTLY waits for the transactions that use the
-// table, and blocks no new ones. It can't run in a transaction. If a crash leaves the detached
-// partition behind, its comment says that rowmill was to drop it.
+// dropPartition detaches the partition, and then drops it: a DROP of an attached partition would
+// lock the whole table until the DROP has ended. DETACH CONCURRENTLY waits for the transactions
+// that use the table, and blocks no new ones. It can't run in a transaction. If a crash leaves the
+// detached partition behind, its comment says that rowmill was to drop it.
 func (d dialect) dropPartition(s engine.DropPartition) ([]string, error) {
 	if len(s.Have) == 1 {
 		return nil, fmt.Errorf("drop partition %s of %s: it is the only partition", s.Drop.Name, s.Table.Name)

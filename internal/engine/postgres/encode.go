@@ -35,8 +35,8 @@ type encoder struct {
 	verify string
 	plain  int
 	err    error // the first value that can't be encoded
-	// update encodes the same rows as updates of rows whose key exists; it is nil without
-	// Table.Update. key contains the indexes of the primary key's columns.
+	// update encodes rows of the same batch for an INSERT that updates rows whose key exists; it is
+	// nil without Table.Update. key contains the indexes of the primary key's columns.
 	update *encoder
 	key    []int
 }

@@ -245,8 +245,8 @@ func varianceRecipe(c engine.AggregateCall) engine.Recipe {
 	return r
 }
 
-// distinctTexts are types of which two values are equal only if their texts are; rowmill lets the
-// server compare them. The type interval isn't among them: '1 month' is equal to '30 days'.
+// distinctTexts are types whose values are equal only if their texts are equal. rowmill lets the
+// server compare such values. The type interval isn't among them: '1 month' equals '30 days'.
 var distinctTexts = engine.WordSet("text varchar char name date time timestamp timestamptz oid inet cidr")
 
 // extremeRecipe is the recipe of min and max. Equal numbers may have different texts, such as 1.0

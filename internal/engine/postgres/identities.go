@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// altered stands for engine.PartIdentities.Alters, which isn't needed: a partition that is attached
-// again has a new row in pg_inherits.
+// altered is the value of engine.PartIdentities.Alters for all partitions. PostgreSQL needs no such
+// value: a partition that is attached again has a new row in pg_inherits, and so a new identity.
 const altered = "none"
 
 // PartIdentities implements engine.PartIdentifier. A partition is identified by its OID; its file,

@@ -113,9 +113,9 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 	return l.insert(e, t, b, from, to, more)
 }
 
-// copyPause is how many Inserts into a table skip COPY after COPY has met a row that exists. It is
-// also how many skip binary COPY after a value without a binary form. Such a failure means that
-// rows are sent twice, and more such rows are likely to follow.
+// copyPause is how many Inserts into a table don't try COPY after COPY has met a row that exists.
+// It is also how many don't try binary COPY after a value without a binary form. In both cases the
+// rows must be sent a second time, and the next Inserts are likely to have more such rows.
 const copyPause = 16
 
 // copy inserts rows by COPY. Without an error, done = false means that the rows must be sent as

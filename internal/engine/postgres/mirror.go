@@ -102,8 +102,9 @@ func (m mirror) ReplayStatements() []string {
 	return slices.Concat([]string{byIndex, take}, use)
 }
 
-// replay returns the statement that takes a batch of entries out of the log, and the statements
-// that apply them. The parameters of the latter are an array of text for each column of the log.
+// replay returns the statement take, which deletes a batch of entries from the log and returns
+// them, and the statements use, which apply the entries. For each column of the log, the statements
+// of use have a parameter: an array of texts.
 func (m mirror) replay(limit string, later engine.Predicate) (take string, use []string) {
 	cols := m.Logged()
 	log, late, dst := m.Quote(m.Log), m.Quote(m.Late), m.Quote(m.Target.Name)
@@ -114,10 +115,10 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 		names[i] = fmt.Sprintf("k%d", i+1)
 		native[i] = fmt.Sprintf("k%d::%s AS %s", i+1, c.Native, m.Quote(c.Name))
 	}
-	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and not
-	// applied: the copy reads these rows itself. When it does, all other entries are applied.
-	// Otherwise a row of the target might still hold a value of a second unique key that the source
-	// has since given to a row that the copy inserts.
+	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and are not
+	// applied, because the copy reads these rows itself. When the copy reaches them, all other entries
+	// have been applied. Otherwise a row of the target might still have a value of a second unique key
+	// that in the source now belongs to a row which the copy inserts.
 	comes, first := "0", ""
 	if later.Text != "" {
 		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
@@ -233,8 +234,8 @@ EXECUTE format('ALTER INDEX %%I RENAME TO %%I', r.had, r.name);
 END LOOP; END $rowmill$`, indexes(m.Aside), indexes(m.Table.Name))
 }
 
-// CutOver is one transaction. A session that waits for its lock looks up the table's name again
-// afterwards, even for a prepared statement.
+// CutOver is one transaction. A session that waits for the table's lock looks up the table's name
+// again once it has the lock, even for a prepared statement. So it uses the new table.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	names, err := m.names()
 	if err != nil {

@@ -36,8 +36,9 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int((hashUint32(low^high, seed) + combine) % uint64(len(h.Nodes)))
 }
 
-// baseOf returns the base for Head.SliceOf. Times are counted from a base before all of them,
-// because the division rounds towards 0; -1 stands for an integer key.
+// baseOf returns the base for Head.SliceOf; -1 stands for an integer key. Times are counted from
+// the year 0, before all of them, because the division rounds towards 0, and slices must be equally
+// long.
 func baseOf(h *engine.Head) int64 {
 	if kindOf(h.Table) == engine.ByInteger {
 		return -1
@@ -175,8 +176,8 @@ func (l *link) mapping(password string) [][2]string {
 	return [][2]string{{"user", l.user}, {"password", password}}
 }
 
-// presentServers returns the steps that create the extension and missing foreign servers, and that
-// correct the accounts.
+// presentServers returns the steps that create the extension, the foreign servers that are missing,
+// and the user mappings that are missing or have another account or password.
 func (db presenter) presentServers(ctx context.Context, links []link) ([]engine.HeadStep, error) {
 	var steps []engine.HeadStep
 	plain := func(what string, statements ...string) {

@@ -19,7 +19,7 @@ import (
 )
 
 // readSettings prepare a session for reading, without changing answers: texts are UTF-8, temporary
-// tables can be made, and a transaction may be idle while others end.
+// tables can be made, and the server doesn't end a session whose transaction is idle.
 var readSettings = []string{
 	"SET client_encoding = 'UTF8'", "SET default_transaction_isolation = 'read committed'", "SET default_transaction_read_only = off",
 	"SET default_transaction_deferrable = off", "SET idle_in_transaction_session_timeout = 0",
@@ -241,8 +241,9 @@ func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query str
 	return cols, nil
 }
 
-// foldingCollations reports whether the columns include texts and the database has collations under
-// which different texts are equal. A result doesn't tell which collation a column has.
+// foldingCollations reports whether texts of the columns may be equal although they differ: whether
+// a column is a text, and the database has collations that make different texts equal. The columns'
+// own collations are unknown, because a result doesn't have them.
 func foldingCollations(ctx context.Context, s *engine.Session, cols []engine.ResultColumn) (folding bool, err error) {
 	if !slices.ContainsFunc(cols, func(c engine.ResultColumn) bool { return c.Class == engine.ClassText }) {
 		return false, nil

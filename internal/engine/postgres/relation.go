@@ -93,8 +93,8 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for the statements that create the indexes which t has and the table
-// name lacks. It compares definitions. ATTACH would build missing indexes under its lock.
+// missingIndexes is a query for the statements that create t's indexes on the table called name,
+// except those whose definitions it already has. ATTACH would build missing indexes under its lock.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
@@ -132,8 +132,9 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft drops the CHECKs of table name that repeat the CHECK of its bounds: DETACH CONCURRENTLY
-// leaves one behind. It adds this to statements, the transaction that attaches the table as child.
+// dropLeft returns statements, the transaction that attaches a table as child, with additional ones
+// that drop surplus CHECKs. These are CHECKs of the table called name that repeat the CHECK of its
+// bounds: DETACH CONCURRENTLY leaves one behind.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))

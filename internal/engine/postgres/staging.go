@@ -12,9 +12,9 @@ import (
 )
 
 // A staging fills a table without indexes by COPY and then builds the indexes, all in one
-// transaction. So the server may write the rows frozen and, with wal_level minimal, without WAL. An
-// earlier transaction creates the table, because creating it locks the rolling table until the
-// transaction ends. The staging's transaction truncates the table, which has the same advantage.
+// transaction, which begins by truncating the table. So the server may write the rows frozen and,
+// with wal_level minimal, without WAL. The table is created in an earlier transaction, because
+// creating it locks the rolling table until the transaction ends.
 type staging struct {
 	engine.Link[*wire]
 	enc    encoder
@@ -162,8 +162,8 @@ func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {
 	return s.done, err
 }
 
-// index builds an index. If duplicate keys prevent it and may be skipped, it deletes them and
-// retries.
+// index builds an index. If q is the primary key, some rows have equal keys, and duplicates may be
+// skipped, index deletes the surplus rows and builds the primary key again.
 func (s *staging) index(q string) error {
 	if s.unique == "" || !strings.Contains(q, " PRIMARY KEY ") {
 		return s.Conn.run(q)

@@ -10,9 +10,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Backup writes a copy of a target's file, as it is at one moment, without the space that deleted
-// rows have left. file, the copy, must not exist. Others may read and write meanwhile, and the
-// journal mode stays as it is.
+// Backup writes a copy of a target's database to file, which must not exist. The copy shows one
+// moment, and lacks the space that deleted rows have left. Others may read and write the database
+// meanwhile, and its journal mode stays as it is.
 func Backup(ctx context.Context, t engine.Target, file string) error {
 	if _, _, err := optionsOf(t); err != nil {
 		return err

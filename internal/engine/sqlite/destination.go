@@ -108,8 +108,8 @@ func (d *destination) stored(name string) (*stored, error) {
 	})
 }
 
-// fits returns an error if the vector of column By has the wrong type. Text other than a time in
-// the format of the bounds would be stored in a period in which no query searches for it.
+// fits returns an error if column By isn't of times, or of integers, as the table requires. Other
+// values would be stored in a period in which no query searches for them.
 func (d *destination) fits(b *engine.Batch) error {
 	if !d.table.Rolling() {
 		return nil

@@ -56,9 +56,9 @@ func (l *loader) Leave(ctx context.Context, err error) error {
 
 func (l *loader) Lost() bool { return false }
 
-// Begin implements engine.LoaderConn. It first waits for the end of a gap (see
-// pool.go), then up to busyTimeout for the turn, and then, as any statement, for a
-// lock of another process. The end of ctx interrupts all waits except the last.
+// Begin implements engine.LoaderConn. It waits three times: for the end of a gap (see pool.go),
+// then up to busyTimeout for the turn, and then, as any statement, for a lock of another process.
+// The end of ctx interrupts only the first two waits.
 func (l *loader) Begin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
 	defer cancel()

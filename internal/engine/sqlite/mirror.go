@@ -53,8 +53,8 @@ func (m mirror) Snapshot(ctx context.Context) (*sql.Tx, error) { return m.db.SQL
 
 func (m mirror) ReplayStatements() []string { return m.replay(m.Target.Periods) }
 
-// replay returns the statements that apply a batch, the log's entries up to an id. The id is their
-// parameter. No other transaction can write meanwhile.
+// replay returns the statements that apply a batch: the log's entries up to the id that is the
+// statements' parameter. No other transaction can write while they run.
 func (m mirror) replay(parts []rolling.Partition) []string {
 	src, log, late, cols := m.Quote(m.Source.Name), m.Quote(m.Log), m.Quote(m.Late), m.List(m.Columns, "")
 	batch := func(key []engine.SchemaColumn) string {

@@ -49,8 +49,8 @@ func (s *stopper) SetDeadline(t time.Time) error {
 	return nil
 }
 
-// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*), for a handle's
-// method status. It returns NaN for a figure that this SQLite doesn't have.
+// Figures of sqlite3_db_status, by SQLite's numbers (sqlite3.h, SQLITE_DBSTATUS_*). A handle's
+// method status reads them, and returns NaN for a figure that this SQLite doesn't have.
 const (
 	statusCacheUsed  = 1
 	statusCacheHit   = 7
