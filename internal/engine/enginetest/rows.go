@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// maxText is the size of the largest text column, in characters. Four-byte
-// characters fill it to 16000 bytes, under MySQL's limit of 65535 for a row.
+// maxText is the size of the largest text column, in characters. Its longest values have 16000
+// bytes if all characters take four bytes, less than MySQL's limit of 65535 for a row.
 const maxText = 4000
 
 // everyType returns a plain table with a nullable and a NOT NULL column of each
@@ -76,8 +76,8 @@ var (
 // edges is the number of rows of fillEdges: enough for each value of each type.
 var edges = 2 * max(len(edgeText), len(edgeFloat64), len(edgeTime), len(edgeInt64))
 
-// fillEdges appends rows of the edge values, with consecutive ids from first on. Every fifth value
-// of a nullable column is NULL.
+// fillEdges appends rows with the edge values of each type. The ids are consecutive, beginning with
+// first. In a nullable column, every fifth value is NULL.
 func (f *rowFiller) fillEdges(b *engine.Batch, first int64) {
 	for i := range edges {
 		for c := range f.cols {

@@ -54,8 +54,8 @@ func (s suite) roundTrip(t *testing.T) {
 	})
 }
 
-// zeroBytes checks that, if the engine's text can't contain zero bytes, a batch
-// with one is refused completely and the writer works afterwards.
+// zeroBytes checks engines whose text can't contain zero bytes: a batch with a zero byte must be
+// refused completely, and the writer must work afterwards.
 func (s suite) zeroBytes(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		if !db.Capabilities().NoZeroBytes {
@@ -371,8 +371,8 @@ func (s suite) scan(t *testing.T) {
 	}
 }
 
-// writersAndPartitions runs several writers while partitions are created ahead of
-// them and dropped behind them, and checks that no row is lost or duplicated.
+// writersAndPartitions runs several writers while partitions are created for later rows and dropped
+// behind the written ones. It checks that no row is lost or duplicated.
 func (s suite) writersAndPartitions(t *testing.T) {
 	s.eachMethod(t, func(t *testing.T, db engine.DB, m engine.Method) {
 		const writers, batches, rows, perPeriod, keep = 3, 60, 10, 200, 4

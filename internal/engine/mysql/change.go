@@ -107,7 +107,8 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 }
 
 // locked locks tables and executes the statements that plan returns. It calls plan again as long as
-// more is true. It locks no selfBlocking table: there, each statement takes its own lock.
+// more is true. If a table is selfBlocking, locked locks nothing: each statement takes its own
+// lock.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))

@@ -393,7 +393,8 @@ const killWait = 5 * time.Second
 // kill ends a connection on the server and waits until it has ended: see engine.Linked.
 //
 // MySQL 9.7 removes a killed connection from the list at once, while its commit may still be
-// running. It holds the connection's lock until the commit ends.
+// running. So kill also waits for the release of the connection's lock: the server holds that lock
+// until the commit ends.
 func (db *server) kill(ctx context.Context, id int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
 	defer cancel()
@@ -424,8 +425,8 @@ const errNoThread = 1094
 // maintenance. Any process can query the lock, with any account and without the performance schema.
 const ownLock = "rowmill.connection."
 
-// sign marks a connection as maintenance, if it can. The leases' session holds the lock: if the
-// connection itself held it, the lock would interfere with LOCK TABLES.
+// sign marks a connection as maintenance, if it can. The mark is a lock, held by the leases'
+// session: if the connection itself held it, the lock would interfere with LOCK TABLES.
 func (db *server) sign(ctx context.Context, id int64) {
 	lock := quoteText(ownLock + strconv.FormatInt(id, 10))
 	_, _ = db.leases.Take(ctx, db, db.pool, "of a connection", leaseWords(lock))

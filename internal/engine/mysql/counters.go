@@ -15,9 +15,9 @@ import (
 // inPages marks a figure in bytes that the server counts in pages.
 const inPages = -1
 
-// statusSources are the figures of SHOW GLOBAL STATUS with InnoDB. If a figure has a second name,
-// MySQL has it only under that name, in INNODB_METRICS. To read it there, the account needs
-// PROCESS, and innodb_monitor_enable must have enabled it.
+// statusSources are the figures of SHOW GLOBAL STATUS with InnoDB. Some have a second name: MySQL
+// has these figures only in INNODB_METRICS, under the second name. To read them there, the account
+// needs PROCESS, and innodb_monitor_enable must have enabled them.
 var statusSources = []engine.Source{
 	{Counter: engine.Counter{Name: engine.CounterRows, Unit: "rows", Cumulative: true, Help: "rows inserted, by InnoDB's count"}, Of: []string{"Innodb_rows_inserted"}},
 	{Counter: engine.Counter{Name: engine.CounterCache, Unit: "bytes", Help: "buffer pool size"}, Of: []string{"Innodb_buffer_pool_pages_total"}, Scale: inPages},

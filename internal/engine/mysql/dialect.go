@@ -197,8 +197,8 @@ var typeNames = map[engine.Type]string{
 	engine.Varchar: "VARCHAR(%d)", engine.Char: "CHAR(%d)", engine.Decimal: "DECIMAL(%d,%d)",
 }
 
-// insert renders what a writer sends for a batch, with the writers' encoder. If the batch is larger
-// than the server's limit for a packet, a writer sends more statements than insert renders.
+// insert renders the statements that a writer sends for a batch. If the batch is larger than the
+// server's limit for a packet, the writer sends more, and smaller, statements than insert renders.
 func (d dialect) insert(s engine.Insert) ([]string, error) {
 	e, rows := newEncoder(d, s.Table), s.Batch.Rows()
 	var out []string

@@ -120,8 +120,8 @@ func redoSize(v *engine.Vitals) float64 {
 	return cmp.Or(v.Number("innodb_redo_log_capacity"), v.Number("innodb_log_file_size")*cmp.Or(v.Number("innodb_log_files_in_group"), 1))
 }
 
-// inserted is the rate of inserts. New versions of MariaDB lack Innodb_rows_inserted; Handler_write
-// also counts rows of temporary tables.
+// inserted is the rate of inserts: Innodb_rows_inserted or, on new versions of MariaDB, which lack
+// this figure, Handler_write, which also counts rows of temporary tables.
 func inserted(v *engine.Vitals) float64 {
 	return cmp.Or(v.Growth["Innodb_rows_inserted"], v.Growth["Handler_write"])
 }

@@ -200,9 +200,9 @@ func (e *encoder) appendLine(dst []byte, b *engine.Batch, row int) []byte {
 	return append(dst, '\n')
 }
 
-// A binder converts rows to the driver's values without an allocation for each value. An interface
-// with an int64 points to memory of the binder, which reuses it for the next batch. So the values
-// are valid until the next call of bind or reset; the driver keeps none.
+// A binder converts rows to the driver's values, which are interfaces. It allocates no memory for
+// each value: a number's interface points into the binder's memory, which is reused for the next
+// batch. So the values are valid until the next call of bind or reset; the driver keeps none.
 type binder struct {
 	values []driver.Value
 	ints   []int64

@@ -64,11 +64,12 @@ func (db recipes) before(version ...int) bool {
 	return !db.dialect.mariadb && slices.Compare(have, version) < 0
 }
 
-// pureFunctions always return the same for the same arguments and settings. They include the
-// current time, because TIMESTAMP is set in the sessions of pieces. They exclude functions of the
-// session (CONNECTION_ID, LAST_INSERT_ID, USER, FOUND_ROWS, locks), random functions, functions of
-// files and plugins, SYSDATE, which ignores TIMESTAMP, and functions of how an argument was
-// computed (COERCIBILITY, CHARSET, COLLATION).
+// pureFunctions always return the same result for the same arguments and settings. Functions of the
+// current time are among them, because TIMESTAMP is set in the sessions of pieces, except SYSDATE,
+// which ignores TIMESTAMP. Not among them are functions of the session (CONNECTION_ID,
+// LAST_INSERT_ID, USER, FOUND_ROWS, locks), random functions, functions of files and plugins, and
+// functions whose result depends on how the server computed an argument (COERCIBILITY, CHARSET,
+// COLLATION).
 var pureFunctions = engine.WordSet(`
 	abs acos asin atan atan2 ceil ceiling conv cos cot crc32 degrees exp floor ln log log10 log2 mod pi pow power
 	radians round sign sin sqrt tan truncate
@@ -106,8 +107,8 @@ var windowFunctions = engine.WordSet(`
 var functions = engine.Functions{Pure: pureFunctions, Aggregate: aggregateFunctions, Window: windowFunctions}
 
 func (db recipes) Function(name string, _ int) engine.FunctionKind {
-	// In some versions of MySQL, such as 8.0.15, a row with NULL makes the results of all further
-	// rows NULL. So results depend on the order of the rows.
+	// In some versions of MySQL, such as 8.0.15, a regular expression function that gets NULL for one
+	// row returns NULL for all further rows. So results depend on the order of the rows.
 	if !db.dialect.mariadb && strings.HasPrefix(name, "regexp_") {
 		return engine.UnknownFunction
 	}
@@ -131,9 +132,10 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. The empty text of an enumeration may be a member, or stand
-// for an invalid value. If two texts are equal in their first max_sort_length bytes, a server that
-// groups by sorting takes them for equal; a server that groups in a temporary table doesn't.
+// Ambiguous implements engine.Reader. Two examples: The empty text of an ENUM may be one of its
+// members, or stand for an invalid value. If two texts are equal in their first max_sort_length
+// bytes, a server that groups by sorting takes them for equal; a server that groups in a temporary
+// table doesn't.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":
@@ -157,8 +159,8 @@ func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUs
 
 // clips reports whether the server may clip an integer to the range of INT or BIGINT. The types of
 // some functions' results are too small: TO_SECONDS on MySQL, PERIOD_ADD on MariaDB. A server that
-// groups in a temporary table clips the results to that type; a server that groups by sorting
-// doesn't.
+// groups in a temporary table clips the results to the range of their type; a server that groups by
+// sorting doesn't.
 func (db recipes) clips(c engine.ResultColumn) bool {
 	return db.server != nil && c.Class == engine.ClassInt && computed(c)
 }
@@ -167,8 +169,9 @@ func (db recipes) clips(c engine.ResultColumn) bool {
 const clipped = "2147483647, -2147483648, 4294967295, 9223372036854775807, -9223372036854775808, 18446744073709551615"
 
 // ambiguousEmpty returns a condition for texts that MySQL may confuse with the empty text or NULL.
-// If it groups in a temporary table, texts of blanks and the empty text are separate groups; if it
-// groups by sorting, they are one. An expression's empty result may sort like NULL.
+// If MySQL groups in a temporary table, texts of blanks only are not in the group of the empty
+// text; if it groups by sorting, they are. If an expression's result is empty, MySQL may sort it
+// like NULL.
 func (db recipes) ambiguousEmpty(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	f, texts := texts(c)
 	switch {
@@ -298,9 +301,9 @@ const mostDigits = 65
 const wordDigits = 9
 
 // fewerDigits reports whether the server may compute a quotient with fewer digits than a merge of
-// pieces. The server chooses the number of digits for each value, and a function of decimals may
-// return an integer. If all digits after the point fit in one word, the server and a merge compute
-// the same digits.
+// pieces. The server chooses the number of digits for each quotient separately, and a function of
+// decimals may return an integer. If all digits after the point fit in one word, the server and a
+// merge compute the same digits.
 func fewerDigits(c engine.AggregateCall) bool {
 	n := c.Quotients
 	if c.Name == "avg" {
@@ -355,7 +358,8 @@ func numeric(inputs []engine.ResultColumn) bool {
 
 // varianceRecipe returns the recipe of a variance of exact numbers, from exact sums. The server
 // itself computes the variance in floating point, row after row, so that its last digits depend on
-// the order of rows. Floating-point numbers have no recipe: the squared sum would lose all digits.
+// the order of rows. Floating-point numbers have no recipe: the difference of the sums, from which
+// the variance is computed, could lose all digits.
 func varianceRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	square := ""
 	switch in := c.Inputs[0]; {
@@ -416,8 +420,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Tie = "$1 = 0 AND $2 = 1"
 		return same, true
 	case mysql && !c.Grouped && c.Result.Class == engine.ClassText && c.Inputs[0].Temporal != engine.NotTemporal && c.Inputs[0].Temporal != engine.Year:
-		// MySQL 8.0.15 describes the extreme of a computed time as a text, and stores it as a time. The
-		// extreme of a group may be a text or a time.
+		// MySQL 8.0.15 describes the MIN or MAX of a computed time as a text, but stores it as a time.
+		// With GROUP BY, it may be a text or a time.
 		undecided := "CAST($1 AS CHAR) LIKE '%-00%'" // a date without a month or a day
 		if c.Inputs[0].Temporal == engine.Duration {
 			undecided = "$1 = 0 AND CAST($1 AS CHAR) LIKE '-%'"

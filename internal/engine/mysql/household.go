@@ -29,8 +29,9 @@ func (db housekeeper) DropDatabase(ctx context.Context, name string) error {
 // caches limit the cached data of open tables. A server lowers them if it may open only few files.
 var caches = []string{"table_definition_cache", "table_open_cache", "table_open_cache_instances", "open_files_limit", "innodb_open_files", "innodb_file_per_table", "max_connections"}
 
-// Household implements engine.Housekeeper. MySQL's dictionary is a tablespace of its own. MariaDB's
-// is in InnoDB's system tablespace; beside it, each table has a file .frm.
+// Household implements engine.Housekeeper. It reads the size of the dictionary: on MySQL, the
+// dictionary is a tablespace of its own; on MariaDB, it is in InnoDB's system tablespace, and each
+// table also has a file .frm.
 func (db housekeeper) Household(ctx context.Context) (h engine.Household, err error) {
 	h.Opened = -1
 	dictionary := "SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.INNODB_TABLESPACES WHERE NAME = 'mysql'"

@@ -151,8 +151,8 @@ type lineages struct {
 // removed before another one is added.
 const mostTraced = 1000
 
-// lineages returns the numbers of the present lineages of partitions. ids are the partitions' ids
-// in InnoDB, by name. alters and now were read before the ids.
+// lineages returns the number of each partition's present lineage, by the partition's name. ids are
+// the partitions' ids in InnoDB, by name. alters and now were read before ids.
 func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[string]string, alters string, now int64) (numbers map[string]uint64, err error) {
 	l := &db.traced
 	key := db.qualified(t)

@@ -112,8 +112,9 @@ func (m mirror) replay(ids string) []string {
 	if m.Target.Rolls {
 		out = append(out, fmt.Sprintf("DELETE r FROM %s AS l STRAIGHT_JOIN %s AS r ON %s WHERE l.%s", log, late, m.SameKey(m.Plain, "r.", "l."), where))
 	}
-	// REPLACE, because the target may still have a row that was deleted in the source, and that has
-	// the same value of a unique key. The deleted row's key is in the log.
+	// The statement is a REPLACE, because the target may still have another row with the new row's
+	// value of a unique key. That row was deleted in the source, and its key is in the log, so REPLACE
+	// may delete it.
 	insert := fmt.Sprintf("REPLACE INTO %s (%s) SELECT %s %s", dst, m.List(m.Columns, ""), m.List(m.Columns, "o."),
 		rows(m.Logged(), m.SameEntry(m.Source.Key, "o.", "l.")))
 	if inside != "" {
@@ -295,8 +296,8 @@ func (m mirror) continueCounter(ctx context.Context, x engine.Exec) error {
 	return err
 }
 
-// Recover drops the sentry of a killed process. Before that, it waits for the process's RENAME, if
-// it still runs: the server completes a statement even if its client is gone.
+// Recover drops the sentry table of a process that was killed. If that process's RENAME still runs,
+// Recover first waits for its end: the server completes a statement even if its client is gone.
 func (m mirror) Recover(ctx context.Context) error {
 	var here string
 	if err := m.db.SQL().QueryRowContext(ctx, "SELECT DATABASE()").Scan(&here); err != nil {

@@ -225,8 +225,8 @@ func (db *server) probeUnchecked(ctx context.Context) (bool, error) {
 	return !serverError(err, errSyntax), nil
 }
 
-// storage checks that the server has the storage engine want, and returns the name of the engine
-// for new tables.
+// storage returns the name of the storage engine for new tables: want or, if want is "", the
+// server's default. If the server doesn't have it, storage returns ErrUnsupported.
 func (db *server) storage(ctx context.Context, want string) (string, error) {
 	var found string
 	var have []string

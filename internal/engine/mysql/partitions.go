@@ -277,8 +277,8 @@ func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	return d.reorganize(t, append(l.before(p), p), []rolling.Partition{floorTo(p.To)})
 }
 
-// release renders the removal of the floor and of gaps. If one of them has rows, or is the table's
-// only partition, it stays as an ordinary partition with another name.
+// release renders the removal of the floor and of gaps. If the floor or a gap has rows, it stays as
+// an ordinary partition with another name. If the table has no periods, both stay.
 func (d partitioner) release(t *engine.Table, l layout, filled func(name string) bool) (out []string, err error) {
 	for _, p := range l.free() {
 		if len(l.parts) > 0 && !filled(p.Name) {
@@ -323,8 +323,8 @@ func (d partitioner) dropPartition(t *engine.Table, l layout, p rolling.Partitio
 	return []string{fmt.Sprintf("ALTER TABLE %s TRUNCATE PARTITION %s", d.Quote(t.Name), d.Quote(p.Name)), q}, err
 }
 
-// alone renders changes of a declared table's partitions under a lock. Without the lock, if an
-// ALTER TABLE doesn't get its metadata lock, MariaDB waits for it a second time.
+// alone renders changes of a declared table's partitions under LOCK TABLES. Otherwise, if an ALTER
+// TABLE didn't get its metadata lock in time, MariaDB would wait for it a second time.
 func (d partitioner) alone(t *engine.Table, statements ...string) []string {
 	if !floored(t) {
 		return statements

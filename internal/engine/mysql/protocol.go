@@ -56,9 +56,9 @@ const (
 )
 
 // sendData sends the LOAD DATA LOCAL statement that begins at packetHead of packet, and then its
-// data. Each call of fill returns a part of the data after dataHead bytes for a header, or nothing
-// at the end. sendData returns the number of affected rows. Even if the server reports an error,
-// its answer comes after all of the data.
+// data. Each call of fill returns dataHead bytes for a header, followed by a part of the data; at
+// the end, it returns nothing. sendData returns the number of affected rows. Even if the server
+// refuses the statement, it reads all of the data before it answers.
 func (c *conn) sendData(packet []byte, fill func() []byte) (affected int64, err error) {
 	body := len(packet) - (packetHead - 1)
 	c.warned = -1
@@ -101,7 +101,7 @@ func lost(err error) error { return fmt.Errorf("%w: %w", mysql.ErrInvalidConn, e
 func malformed() error     { return lost(errors.New("malformed answer of the server")) }
 
 // ok reads the answer to a statement without a result: one packet with the sequence number seq. It
-// returns the numbers of affected rows and of warnings; -1 warnings is unknown.
+// returns the number of affected rows, and the number of warnings, which is -1 if it is unknown.
 func (r *packets) ok(seq byte) (affected int64, warned int, err error) {
 	p, err := r.only(seq)
 	if err != nil {

@@ -164,9 +164,9 @@ func (q *querier) findByDriver(s *statement, values []engine.Value) (n int64, er
 	return n, err
 }
 
-// The types of bound values: https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as a
-// double, because the server compares a FLOAT column as a double. Text such as 123.45, or a double
-// that isn't a float32, would match no value.
+// The types of bound values: https://mariadb.com/kb/en/com_stmt_execute/. A float is sent as the
+// double of the same value, because the server compares a FLOAT column as a double. A FLOAT
+// column's 123.45 equals neither the text 123.45 nor the double 123.45.
 const (
 	typeDouble = 5
 	typeBigint = 8

@@ -36,12 +36,13 @@ func checkReplace(s engine.Replace) error {
 	return s.Check()
 }
 
-// replace executes a Replace. All partitions except the last one become tables, so that the last
-// one takes over their range. Then the last partition, which keeps its name, is exchanged. If there
-// is only one partition, readers see only the exchange.
+// replace executes a Replace. All old partitions except the last one become tables, so that the
+// last one takes over their range. Then the last partition, which keeps its name, is exchanged for
+// the table of the new rows. If there is only one old partition, readers see only the exchange.
 //
-// MariaDB can't exchange if other tables are locked, too: it validates the rows in a transaction,
-// which the other locks would keep open. There, CONVERT turns the other partitions into tables.
+// MariaDB can't exchange a partition if other tables are locked, too: it validates the rows in a
+// transaction, which the other locks would keep open. There, CONVERT turns the other partitions
+// into tables.
 func (c *changer) replace(ctx context.Context, s engine.Replace) {
 	defer func() {
 		if serverError(c.err, errTablesDiffer, errNoColumn) {
@@ -160,9 +161,10 @@ func (p *proving) again(ctx context.Context, c *changer) {
 }
 
 // writes returns the time of the last commit in each partition, in Unix seconds; 0 if there was
-// none since the server opened the partition. It returns ErrWritten or ErrLockTimeout if the next
-// commit could have the same time. (On MariaDB, a commit has the time at which its transaction
-// began.) It returns nil if the account may not see which transactions are open.
+// none since the server opened the partition. It returns ErrWritten or ErrLockTimeout if a commit
+// after the call could have the same time as the last one. (On MariaDB, a commit has the time at
+// which its transaction began.) It returns nil if the account may not see which transactions are
+// open.
 func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition) (map[string]int64, error) {
 	at, _, err := c.db.readWritten(ctx, c.db.config.DBName, c.t.Name)
 	if err != nil {
@@ -346,15 +348,16 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark without an identity comes from the statements that Render shows. Before the exchange,
-	// the replacement table also has rows of the first partitions, if several are replaced.
+	// A mark without an identity was set by the statements that Render shows. Then only a Replace of
+	// several partitions shows whether the exchange has happened: before it, the replacement table
+	// also has rows of the first of these partitions.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)
 }
 
-// toReplace returns the partitions to be replaced that still exist, and the tables for their rows.
-// Unless it fails, it returns at least one partition.
+// toReplace returns those of the old partitions that still exist, and for each of them the table
+// that gets its rows. Unless toReplace fails, it returns at least one partition.
 func (c *changer) toReplace(ctx context.Context, s engine.Replace) (have []rolling.Partition, out []string) {
 	for _, p := range c.layout(ctx).parts {
 		if p.To > s.New.From && p.To <= s.New.To {

@@ -74,8 +74,9 @@ func (db *DB) SampleTable(ctx context.Context, s *engine.Schema, columns []strin
 	return out, nil
 }
 
-// histogram returns the frequencies of a histogram in JSON. A bucket is a value and the cumulated
-// frequency, or two values, the cumulated frequency and the number of different values.
+// histogram returns the frequencies in one of MySQL's histograms, a JSON text. A bucket of two
+// elements is one value and the cumulated frequency. A bucket of four elements is the smallest and
+// the largest value, the cumulated frequency, and the number of different values.
 func histogram(text string) (c engine.ColumnStatistics) {
 	var h struct {
 		Buckets [][]json.RawMessage `json:"buckets"`

@@ -236,8 +236,8 @@ func (d dialect) analyzeSome(table string, partitions []string) string {
 	return fmt.Sprintf("ALTER TABLE %s ANALYZE PARTITION %s", d.Quote(table), d.list(partitions))
 }
 
-// measure renders Measure. It renders ANALYZE only for a plain table, because only the server knows
-// which partitions will be analyzed.
+// measure renders Measure. It renders ANALYZE only for a plain table: for a rolling table, only the
+// server's statistics tell which partitions will be analyzed.
 func (d dialect) measure(t *engine.Table) []string {
 	out := d.fresh()
 	if d.rocksdb() {
@@ -251,9 +251,10 @@ func (d dialect) measure(t *engine.Table) []string {
 }
 
 // Sizes implements engine.Catalog. InnoDB updates a partition's statistics some ten seconds after a
-// tenth of its rows has changed. So Sizes refreshes the statistics only of the partitions written
-// to last, and takes the file's size where statistics are nearly empty (STATS_AUTO_RECALC=0). If
-// the table has no files of its own, or they can't be read, it refreshes all statistics.
+// tenth of its rows has changed. So Sizes refreshes only the statistics of the partitions written
+// to last. If a partition's statistics are nearly empty (STATS_AUTO_RECALC=0), it takes the file's
+// size instead. If a partition has no file of its own, or the account can't read which, it
+// refreshes all statistics.
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)

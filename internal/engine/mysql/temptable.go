@@ -12,8 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// refusingModes are the modes in sql_mode that refuse or replace some values. A table may have such
-// values if it was filled in another mode. EMPTY_STRING_IS_NULL also changes the empty text.
+// refusingModes are the modes in sql_mode with which the server refuses or replaces some values.
+// They are removed from the merge's sql_mode, because tables may have such values from sessions
+// with another mode. EMPTY_STRING_IS_NULL would also change the empty text.
 var refusingModes = []string{"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL", "NO_ZERO_IN_DATE", "NO_ZERO_DATE",
 	"ERROR_FOR_DIVISION_BY_ZERO", "EMPTY_STRING_IS_NULL", "ALLOW_INVALID_DATES"}
 

@@ -151,8 +151,8 @@ func (d dialect) replaceChecked(s engine.Replace) []string {
 	return append(out, d.attach(s.Table, s.New), d.dropCheck(child, boundsCheck(s.New.Period)), commitStatement)
 }
 
-// changeAddColumn renders AddColumn. A default that is not constant would rewrite the table, which
-// statement_timeout stops.
+// changeAddColumn renders AddColumn. A column with a default that is not constant would make the
+// server rewrite the table; statement_timeout ends such a statement.
 func (d dialect) changeAddColumn(s engine.AddColumn) ([]string, error) {
 	if strings.TrimSpace(s.Definition) == "" {
 		return nil, fmt.Errorf("add column %s to %s: it has no definition", s.Name, s.Table.Name)

@@ -75,8 +75,9 @@ func (e *encoder) fail(c int, err error) {
 	}
 }
 
-// appendInsert appends an INSERT of the rows of b from row on, up to but not including to: as many
-// as the limit allows, at least one. It returns the first row that it leaves out.
+// appendInsert appends an INSERT of the rows of b, beginning with the given row. It adds rows up to
+// but not including to, as many as the limit allows. It returns the first row that isn't in the
+// statement.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to int) ([]byte, int) {
 	start := len(dst)
 	dst = append(dst, e.prefix...)
@@ -182,8 +183,9 @@ func (e *encoder) copyStatement() string {
 	return fmt.Sprintf("COPY %s (%s) FROM STDIN (FORMAT binary)", e.table, e.names)
 }
 
-// oids are the OIDs of types, which never change (pg_type.dat of the server's source). With
-// the type named, the server converts the value if the table's column is wider.
+// oids are the OIDs of types, which never change (pg_type.dat of the server's source). A parameter
+// has the OID of its value's type, so that the server converts the value if the table's column has
+// a wider type.
 var oids = map[engine.Type]uint32{
 	engine.Int32: 23, engine.Int64: 20, engine.Float32: 700, engine.Float64: 701, engine.Time: 1114,
 	engine.Varchar: 1043, engine.Char: 1042, engine.Decimal: 1700, engine.Binary: 17,

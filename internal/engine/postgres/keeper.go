@@ -100,8 +100,8 @@ func (db *server) Classify(err error) error { return classify(err) }
 
 func (db *server) Words() engine.Words { return words{db.dialect} }
 
-// Running implements engine.Keeper. Without pg_read_all_stats, it counts only the account's own
-// statements.
+// Running implements engine.Keeper: it counts the running statements of all sessions except
+// maintenance. Without pg_read_all_stats, it sees only the account's own statements.
 func (db *server) Running(ctx context.Context) (n int, err error) {
 	err = db.plain.QueryRowContext(ctx, "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND backend_type = 'client backend' "+
 		"AND pid <> pg_backend_pid() AND application_name <> "+quoteText(maintenanceName(db.config))).Scan(&n)

@@ -39,9 +39,9 @@ const (
 	mostEncoders = 100
 )
 
-// loadSession are the settings of a loader's connection. While it sends rows by COPY, the loader
-// reads no answer. Messages, which triggers and functions can raise for each row, would fill the
-// connection's buffers, and both sides would wait for each other.
+// loadSession are the settings of a loader's connection. The loader reads no answer while it sends
+// rows by COPY. Triggers and functions can raise messages for each row: without the second setting,
+// these would fill the connection's buffers until both sides waited for each other.
 var loadSession = []string{"SET lock_timeout = '" + loadLockWait + "'", "SET client_min_messages = 'error'"}
 
 // Statements of a loader's transaction. Deferred constraints are checked by
@@ -118,9 +118,9 @@ func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, f
 // rows must be sent a second time, and the next Inserts are likely to have more such rows.
 const copyPause = 16
 
-// copy inserts rows by COPY. Without an error, done = false means that the rows must be sent as
-// statements: because of their types, because they are few, or because the server has refused one,
-// which may only be a duplicate to skip. The transaction then has none of the rows.
+// copy inserts rows by COPY. If it returns no error and done is false, the transaction has none of
+// the rows, and they must be sent as statements: they are few, their types don't allow COPY, or the
+// server has refused one, which may only be a duplicate to skip.
 func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (ack engine.Ack, done bool, err error) {
 	if to-from < l.db.copyRows || e.noCopy {
 		return ack, false, nil

@@ -38,9 +38,9 @@ func (m mirror) triggerNames() []string {
 	return []string{m.Table.Name + "__rowmill_log", m.Table.Name + "__rowmill_truncate"}
 }
 
-// Triggers: the trigger for rows only writes keys into the log, so that no row can make it fail.
-// Another trigger refuses TRUNCATE. The functions run with their owner's rights, so that clients
-// need no rights on the log.
+// Triggers returns two triggers. The one for rows only writes keys into the log, so that no row can
+// make it fail. The other one refuses TRUNCATE. Their functions run with their owner's rights, so
+// that clients need no rights on the log.
 func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
 	schema, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT current_schema()::text")
 	if err == nil && len(schema) != 1 {
@@ -143,8 +143,9 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	if inside != "" {
 		insert += " AND " + inside
 	}
-	// The entries of a change, for its old and its new row, may be in different batches. So the target
-	// may still have a row with the new row's key, which no entry of this batch has deleted.
+	// A change of a row has two entries, for the old and the new row, which may be in different
+	// batches. So the target may still have a row with the new row's key, because the entry that
+	// deletes it is in a later batch.
 	use = append(use, insert+fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET (%s) = ROW(%s)", m.List(m.Target.Key, ""), m.List(m.Columns, ""), m.List(m.Columns, "EXCLUDED.")))
 	if inside != "" {
 		use = append(use, fmt.Sprintf("INSERT INTO %s (%s, rowmill_reason, rowmill_at_us) SELECT %s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint %s WHERE (%s) IS NOT TRUE",
@@ -220,8 +221,9 @@ END LOOP; END $rowmill$`, quoteText(m.Quote(on)), quoteText(from), quoteText(on)
 	return append(out, follow(m.Aside, m.Source.Name), follow(m.Table.Name, m.Target.Name)), err
 }
 
-// alike returns a statement to run after both tables have their new names. It gives the target's
-// indexes, and thereby their constraints, the names of the source's indexes of the same definition.
+// alike returns a statement to run after both tables have been renamed. Each index of the target
+// gets the name of the source's index with the same definition. A constraint is renamed with its
+// index.
 func (m mirror) alike() string {
 	indexes := func(table string) string {
 		return fmt.Sprintf(`(SELECT c.relname, i.indexrelid, d.def, row_number() OVER (PARTITION BY d.def ORDER BY c.relname) AS n FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid,

@@ -21,9 +21,8 @@ var _ engine.Presenter = (*DB)(nil)
 // A presenter presents the tables of several nodes as one: see engine.Presenter.
 type presenter struct{ *server }
 
-// NodeOf implements engine.Presenter with the rule of PARTITION BY HASH:
-// compute_partition_hash_value of the server's partbounds.c, for smallint, integer and bigint
-// alike.
+// NodeOf implements engine.Presenter with the server's rule for PARTITION BY HASH, which is the
+// same for smallint, integer and bigint: see compute_partition_hash_value in its partbounds.c.
 func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	if h.Slice > 0 {
 		key = h.SliceOf(key, baseOf(h))
@@ -317,8 +316,8 @@ func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) 
 	return is, nil
 }
 
-// ruleOf returns the comment of a head: the rule by which rows belong to nodes. The head's
-// expression doesn't tell the rule, because the server rewrites it.
+// ruleOf returns the comment of a head, which states the rule by which rows belong to nodes.
+// rowmill can't take the rule from the head's expression, because the server rewrites that.
 func ruleOf(h *engine.Head) string {
 	if h.Slice == 0 {
 		return "rowmill: rows on nodes by " + h.By

@@ -29,9 +29,9 @@ type planNode struct {
 	Plans    []planNode `json:"Plans"`
 }
 
-// childAlias matches the alias that the server gives a partition in a plan: the table's alias and a
-// number, unless the plan has only one partition. If a query itself has such an alias, the
-// estimates may be those of another table.
+// childAlias matches the alias that the server gives a partition in a plan: the table's alias,
+// followed by a number unless the plan has only one partition. If a query itself uses such an alias
+// for another table, that table's estimates may be taken for the partition's.
 var childAlias = regexp.MustCompile(`^(.*)_\d+$`)
 
 // ExplainQuery implements engine.Reader. The plan names the partitions, with aliases that the

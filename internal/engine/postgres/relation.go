@@ -199,8 +199,8 @@ func (c *changer) seen(ctx context.Context, name string, p rolling.Partition) {
 	}
 }
 
-// await repeats the query q until none of the transactions in its first result is left. The columns
-// of q are an id, the process, the user and the start.
+// await repeats the query q until none of the transactions in the first result is left. The columns
+// of q are a transaction's id, its process, its user and its start.
 func (c *changer) await(ctx context.Context, why, q string) {
 	q = "SELECT w.*, extract(epoch FROM clock_timestamp() - w.xact_start)::bigint FROM (" + q + ") w (id, pid, usename, xact_start) ORDER BY w.xact_start"
 	first := map[string]bool{}

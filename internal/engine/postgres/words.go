@@ -145,8 +145,9 @@ func (w words) ReplaceView(name, query string) []string {
 		q, query, q, q, query)}
 }
 
-// Triggers implements engine.SumWords. The triggers fire once per statement, with the rows that it
-// changed. Each transaction writes its own notes, so that none waits for another.
+// Triggers implements engine.SumWords. The triggers fire once per statement, with all rows that the
+// statement changed. Each transaction writes notes of its own, so that no transaction waits for
+// another.
 func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	by := w.d.Quote(t.By)
 	var out []engine.Trigger

@@ -331,8 +331,9 @@ func (db changer) clear(ctx context.Context, name string) error {
 	}
 }
 
-// clearPart deletes the given number of rows, in the order of the key. It returns the key of the
-// next row, or nil once it has dropped the table.
+// clearPart deletes the given number of rows, in the order of the key, and returns the key of the
+// first remaining row. If the table doesn't have more rows than that, clearPart drops it and
+// returns nil.
 func (db changer) clearPart(name string, key []string, rows int) (last []driver.Value, err error) {
 	table, list := dialect{}.Quote(name), strings.Join(key, ", ")
 	// Without the unary plus, the driver converts columns declared as times.

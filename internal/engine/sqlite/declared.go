@@ -238,8 +238,9 @@ func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, part
 	return append(out, r.checks(parts)...)
 }
 
-// spelt returns a column's new value as it is stored. One instant in two formats would be two keys,
-// so By has six fractional digits, or none, as in words.Literal.
+// spelt returns an expression for a column's new value, as it is stored. If By is a time, its text
+// gets six fractional digits, or none if they are zero, as in words.Literal: one instant in two
+// formats would be two keys.
 func (r *router) spelt(column, value string) string {
 	if !strings.EqualFold(column, r.t.By) || epochOf(r.t) != 0 {
 		return value

@@ -22,8 +22,8 @@ type destination struct {
 	table  *engine.Table
 	method engine.Method
 	// For a rolling table: by is the index of column By in a batch, or -1 if By is the key that the
-	// engine assigns. unit is the number of units of a position in one unit of By; 0 for times.
-	// parts are the periods, and stores the names of their tables.
+	// engine assigns. unit is the number of positions in one unit of By, or 0 for times. parts are the
+	// periods, and stores has the names of their tables.
 	by     int
 	unit   int64
 	parts  []rolling.Partition
@@ -35,8 +35,8 @@ type destination struct {
 	update *destination
 }
 
-// A stored is a table of a destination. If the method is Prepared, it has the table's prepared
-// INSERT of one row: SQLite allows 32766 values, but more rows are not faster.
+// A stored is a table of a destination. With the method Prepared, it has a prepared INSERT of one
+// row. SQLite would allow 32766 values in a statement, but an INSERT of several rows is not faster.
 type stored struct {
 	enc  encoder
 	stmt stmt

@@ -35,8 +35,9 @@ func (h handle) exec(sql []byte) (int64, error) {
 	return h.execute(sql)
 }
 
-// A stopper interrupts statements of the connections that it is attached to: they call a function
-// that reads the stopper's flag. free may be called once no connection has the stopper.
+// A stopper interrupts statements of the connections that it is attached to: while SQLite executes
+// a statement, it calls a function that reads the stopper's flag. free may be called once no
+// connection has the stopper.
 type stopper struct{ flag *int32 }
 
 // SetDeadline sets the flag, or clears it if t is the zero time.

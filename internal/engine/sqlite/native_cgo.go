@@ -11,8 +11,8 @@ import (
 )
 
 /*
-// The driver contains SQLite's code. The linker resolves its functions when it links the
-// program, not when cgo builds this package.
+// The driver contains SQLite's code. SQLite's functions, which this file calls, are resolved when
+// the program is linked, not when cgo builds this package.
 #cgo linux LDFLAGS: -Wl,--unresolved-symbols=ignore-in-object-files
 #cgo darwin LDFLAGS: -Wl,-undefined,dynamic_lookup
 #cgo noescape rowmill_exec
