@@ -234,8 +234,8 @@ func (s keepers) sessionErrors(t *testing.T) {
 	run(t, c, -1, insert, 5, at)
 }
 
-// sessionKill checks that a session which waits for a row's lock ends by Kill, and by the end of
-// the call's context, and that the server then rolls back the session's changes.
+// sessionKill checks that a session which waits for a row's lock is ended by Kill, or by the end of
+// its call's context. The server must then roll back the session's changes.
 func (s keepers) sessionKill(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "sequence", 1)

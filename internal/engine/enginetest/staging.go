@@ -11,8 +11,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// RunStager runs the suite for engines that can fill a table by itself, and then make it a period
-// of a rolling table. open is as for RunKeeper.
+// RunStager runs the suite for engines that can fill a separate table, and then make this table a
+// period of a rolling table. open is as for RunKeeper.
 func RunStager(t *testing.T, open func(testing.TB) engine.Stager) {
 	s := stagers{open}
 	beside(t, []test{
@@ -86,9 +86,9 @@ func attempt(t testing.TB, db engine.Stager, table *engine.Table, o engine.Stage
 	return s.Finish(within(t))
 }
 
-// declaredTable creates a rolling table with two periods of a day, by column ts. columns is the
-// text between the parentheses of its CREATE TABLE; more has further statements, such as CREATE
-// INDEX.
+// declaredTable creates a rolling table with two periods of one day each, by the times in column
+// ts. columns is the text between the parentheses of its CREATE TABLE; more has further statements,
+// such as CREATE INDEX.
 func declaredTable(t testing.TB, db engine.Keeper, name, columns string, more ...string) *kept {
 	t.Helper()
 	text := fmt.Sprintf("CREATE TABLE %s (%s)", name, columns)
@@ -183,7 +183,8 @@ func (s stagers) becomes(t *testing.T) {
 }
 
 // altered checks that a staged table can't become a period after a column was added to the rolling
-// table, and that the attempt changes nothing. A table that is staged after the change can.
+// table, and that the attempt changes nothing. A table that is staged after the change can become a
+// period.
 func (s stagers) altered(t *testing.T) {
 	db := s.open(t)
 	k := created(t, db, "readings", "time", 2)
@@ -274,8 +275,8 @@ func (s stagers) duplicates(t *testing.T) {
 	want(t, "the result", done, engine.Staged{Rows: 2})
 }
 
-// shifted moves the times of the staged table's rows to the period after the last one, and returns
-// the staged table's name.
+// shifted moves the times of the staged table's rows to the beginning of the period after the last
+// one, and returns the staged table's name.
 func (k *kept) shifted(t testing.TB) string {
 	k.exec(t, k.db.SQL(), "UPDATE "+staged+" SET ts = "+k.Words().Literal(k.Table, k.parts[1].To))
 	return staged

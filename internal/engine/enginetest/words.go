@@ -144,8 +144,8 @@ func (s keepers) outside(t *testing.T) {
 	})
 }
 
-// positions converts positions to values of column By and back. The server's conversion, and the
-// literal that Words.Literal writes, must both return to the same position.
+// positions checks a list of positions: the server's own value of column By for a position, and the
+// literal for the position, must both convert back to that position.
 func (s keepers) positions(t *testing.T) {
 	eachKind(t, s.open, func(t *testing.T, db engine.Keeper, kind string) {
 		k := keptTable(t, db, "readings", kind, 1)

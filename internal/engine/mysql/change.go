@@ -16,9 +16,9 @@ import (
 )
 
 // A change of a table's periods takes several statements. No transaction can contain them, because
-// every DDL statement commits. They run while the tables are locked, and are sent in one packet: if
-// the client is killed, the server still executes all of them. After any other failure, the next
-// attempt continues with the tables, partitions and rows that it finds.
+// every DDL statement commits. The statements run while the tables are locked, and are sent in one
+// packet: if the client is killed, the server still executes all of them. After any other failure,
+// the next attempt continues with the tables, partitions and rows that it finds.
 
 // Error numbers of the server.
 const (
@@ -482,8 +482,8 @@ type speaker struct {
 // likeTimeout limits the query of CreateTemplate.
 const likeTimeout = 5 * time.Second
 
-// CreateTemplate returns the statements that create a table with the definition which the server
-// has. If it can't read the definition, it returns the statements that a dry run shows.
+// CreateTemplate returns the statements that create a table with the definition which t has on the
+// server. If it can't read the definition, it returns the statements that a dry run shows.
 func (s speaker) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), likeTimeout)
 	defer cancel()

@@ -163,11 +163,12 @@ const usualPacket = 64 << 20
 
 // Connect implements driver.Connector.
 //
-// The driver must be told the server's max_allowed_packet: it would query it while the server still
-// limits the time of statements. Connect tells it the value that the previous connection has read.
-// If the new connection reads another value, Connect closes it and connects again with that value.
-// Servers behind one address may have different values, so from the second attempt on it accepts a
-// connection whose server allows more than the driver was told.
+// Connect tells the driver the server's max_allowed_packet. Otherwise the driver would query it
+// while the server still limits the time of statements. What Connect tells is the value that the
+// previous connection has read. If the new connection reads another value, Connect closes it and
+// connects again with that value. Servers behind one address may have different values, so from the
+// second attempt on, Connect accepts a connection whose server allows more than the driver was
+// told.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	told := c.db.packet.Load()
 	if told == 0 {

@@ -64,12 +64,11 @@ func (db recipes) before(version ...int) bool {
 	return !db.dialect.mariadb && slices.Compare(have, version) < 0
 }
 
-// pureFunctions always return the same result for the same arguments and settings. Functions of the
-// current time are among them, because TIMESTAMP is set in the sessions of pieces, except SYSDATE,
-// which ignores TIMESTAMP. Not among them are functions of the session (CONNECTION_ID,
-// LAST_INSERT_ID, USER, FOUND_ROWS, locks), random functions, functions of files and plugins, and
-// functions whose result depends on how the server computed an argument (COERCIBILITY, CHARSET,
-// COLLATION).
+// pureFunctions always return the same result for the same arguments and settings. They include
+// functions of the current time, because TIMESTAMP is set in the sessions of pieces. They exclude
+// SYSDATE, which ignores TIMESTAMP, functions of the session (CONNECTION_ID, LAST_INSERT_ID, USER,
+// FOUND_ROWS, locks), random functions, functions of files and plugins, and functions whose result
+// depends on how the server computed an argument (COERCIBILITY, CHARSET, COLLATION).
 var pureFunctions = engine.WordSet(`
 	abs acos asin atan atan2 ceil ceiling conv cos cot crc32 degrees exp floor ln log log10 log2 mod pi pow power
 	radians round sign sin sqrt tan truncate
@@ -132,10 +131,10 @@ func (db recipes) UserFunction(context.Context, *engine.Session, string, []strin
 // ClockValue implements engine.Reader: no function is a ClockFunction.
 func (db recipes) ClockValue(string) string { return "" }
 
-// Ambiguous implements engine.Reader. Two examples: The empty text of an ENUM may be one of its
-// members, or stand for an invalid value. If two texts are equal in their first max_sort_length
-// bytes, a server that groups by sorting takes them for equal; a server that groups in a temporary
-// table doesn't.
+// Ambiguous implements engine.Reader. For example, the empty text of an ENUM may be one of its
+// members, or stand for an invalid value. Another example are texts that are equal in their first
+// max_sort_length bytes: a server that groups by sorting takes them for equal; a server that groups
+// in a temporary table doesn't.
 func (db recipes) Ambiguous(c engine.ResultColumn, expr string, use engine.KeyUse) string {
 	switch {
 	case c.Native == "BIT":

@@ -78,8 +78,8 @@ const (
 	// for the answer.
 	leasePing    = time.Second
 	leaseTimeout = 5 * time.Second
-	// leaseIdle is a time in seconds: if the leases' session sends nothing for so long, the server
-	// ends it and so releases the locks. By then, the holder has declared its leases lost.
+	// leaseIdle is a time in seconds: if the leases' session sends nothing for this long, the server
+	// ends the session, and so releases its locks. By then, the holder has declared its leases lost.
 	leaseIdle = 30
 	// maxLockName is the maximum length of a lock's name in MySQL; in MariaDB it is 192.
 	maxLockName = 64
@@ -116,7 +116,8 @@ func leaseWords(lock string) engine.LockWords {
 }
 
 // Bound implements engine.Bounded by limiting each pool. A change of periods may need a second
-// connection of changes. Work that takes long may hold up to three connections of keep.
+// connection of the pool changes. Work that takes long may hold up to three connections of the pool
+// keep.
 func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)

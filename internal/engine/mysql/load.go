@@ -16,8 +16,8 @@ import (
 
 // LOAD DATA LOCAL is the fastest way to send rows, but it implies IGNORE: the server skips rows and
 // changes values with a warning. It also replaces a NULL for a NOT NULL column by another value,
-// sometimes without a warning. So LOAD DATA never sends such a NULL, and only columns whose values
-// the server converts like the literals of an INSERT; and its warnings are read.
+// sometimes without a warning. So rowmill sends no such NULL by LOAD DATA, uses LOAD DATA only for
+// columns whose values the server converts like the literals of an INSERT, and reads the warnings.
 
 // A source is the stream of a connection's LOAD DATA statements. On an encrypted connection, the
 // driver executes these statements, and finds the stream by the source's name.

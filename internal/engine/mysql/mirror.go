@@ -73,10 +73,11 @@ func (m mirror) Triggers(context.Context) ([]engine.MirrorTrigger, error) {
 // more than CREATE TRIGGER may wait for its lock: see CreateTrigger.
 const triggerAhead = 10
 
-// CreateTrigger sets the trigger's creation time into the future. MariaDB takes the beginning of
-// CREATE TRIGGER as that time, and prepares older statements again. A statement prepared while
-// CREATE TRIGGER waited for its lock would seem newer, run the trigger without its tables, and fail
-// ("Table ...__rowmill_log doesn't exist"). With the later time, it is prepared again, once.
+// CreateTrigger sets the trigger's creation time into the future. MariaDB would set it to the
+// beginning of CREATE TRIGGER, and prepares statements again that were prepared before that time. A
+// statement prepared while CREATE TRIGGER waited for its lock would count as newer than the
+// trigger, run the trigger without the trigger's tables, and fail ("Table ...__rowmill_log doesn't
+// exist"). With the later time, such a statement is prepared again, once.
 func (m mirror) CreateTrigger(ctx context.Context, t engine.MirrorTrigger) error {
 	conn, err := m.db.SQL().Conn(ctx)
 	if err != nil {

@@ -412,8 +412,9 @@ func (db *server) Enclose(ctx context.Context, t *engine.Table, period rolling.P
 }
 
 // enclose makes a period p of the rows that lie in p's range but in a larger partition, such as the
-// floor or a gap. It exchanges that partition with the empty table with, creates the partition p,
-// and exchanges the rows into p. Rows outside of p's range go back.
+// floor or a gap. It exchanges the larger partition with an empty table, whose name is with,
+// creates the partition p, and exchanges the table's rows into p. Rows outside of p's range go
+// back.
 func (c *changer) enclose(ctx context.Context, p rolling.Partition, with string) {
 	by := c.Quote(c.t.By)
 	strays := fmt.Sprintf(" WHERE %s < %s OR %s >= %s", by, c.words().Literal(c.t, p.From), by, c.words().Literal(c.t, p.To))
@@ -521,7 +522,7 @@ func (c *changer) attachPlan(ctx context.Context, s engine.Attach) (statements [
 	return append(statements, "DROP TABLE "+c.Quote(s.From)), false
 }
 
-// room renders the creation of an empty partition with p's bounds, and of the partitions more,
+// room renders the creation of an empty partition with p's bounds, and of the partitions in more,
 // which lie directly behind p. more is empty unless p lies behind all existing partitions. split
 // names the existing partitions that are split for this.
 func (d partitioner) room(t *engine.Table, l layout, p rolling.Partition, more ...rolling.Partition) (q string, split []string, err error) {

@@ -47,8 +47,8 @@ func (d dialect) explain() string {
 	return "EXPLAIN FORMAT=TRADITIONAL "
 }
 
-// ExplainQuery implements engine.Reader. The server separates names of partitions by commas, but a
-// name may also have one: see engine.TableParts.Read.
+// ExplainQuery implements engine.Reader. The server separates the names of partitions by commas,
+// but a name may itself contain a comma: see engine.TableParts.Read.
 func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query string) (*engine.QueryPlan, error) {
 	plan := &engine.QueryPlan{Tables: []engine.PlannedTable{}, Parallel: 1}
 	spider, err := db.hasSpider(ctx, s)

@@ -143,7 +143,7 @@ func (p *proving) ask(ctx context.Context, x querent) error {
 }
 
 // again is called when the table is locked. It fails the change if a proof no longer holds, because
-// rows were committed to a partition after it was proved, even to an empty one.
+// rows were committed to a partition after the proof. The partition may have been empty then.
 func (p *proving) again(ctx context.Context, c *changer) {
 	switch {
 	case c.err != nil || len(p.have) == 0:
@@ -286,9 +286,9 @@ func (d partitioner) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut prepares the tables for old rows. In MySQL, all of them except the last are exchanged:
-// it creates these, and drops the last. In MariaDB, it drops all. It drops only empty tables; if
-// the last one isn't empty, the change fails.
+// prepareOut prepares the tables that get the old rows. In MySQL, all of them except the last are
+// exchanged: prepareOut creates these, and drops the last. In MariaDB, it drops all. It drops only
+// empty tables; if the last one isn't empty, the change fails.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {
@@ -348,9 +348,9 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark without an identity was set by the statements that Render shows. Then only a Replace of
-	// several partitions shows whether the exchange has happened: before it, the replacement table
-	// also has rows of the first of these partitions.
+	// A mark without an identity was set by the statements that Render shows, and doesn't tell whether
+	// the exchange has happened. If several partitions are replaced, the replacement table tells it:
+	// before the exchange, it also has rows of the first of them.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)

@@ -253,8 +253,8 @@ func (d dialect) measure(t *engine.Table) []string {
 // Sizes implements engine.Catalog. InnoDB updates a partition's statistics some ten seconds after a
 // tenth of its rows has changed. So Sizes refreshes only the statistics of the partitions written
 // to last. If a partition's statistics are nearly empty (STATS_AUTO_RECALC=0), it takes the file's
-// size instead. If a partition has no file of its own, or the account can't read which, it
-// refreshes all statistics.
+// size instead. If the table has no files of its own, or the account can't see them, it refreshes
+// all statistics.
 func (db catalog) Sizes(ctx context.Context, t *engine.Table) (engine.Sizes, error) {
 	fail := func(err error) (engine.Sizes, error) {
 		return engine.Sizes{}, fmt.Errorf("measure table %s: %w", t.Name, err)

@@ -167,7 +167,7 @@ func (s *socket) pause() error {
 	return nil
 }
 
-// SetDeadline makes a read or write that waits fail when it is t, or up to patience later. It is
+// SetDeadline makes a read or write that waits fail at the time t, or up to patience later. It is
 // for interruptions only: a read or write that needn't wait succeeds even after t.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !s.blocks {

@@ -78,9 +78,9 @@ func (db *reader) TempTable(ctx context.Context, s *engine.Session, name, query 
 	}, nil
 }
 
-// unlogged makes sure that a session's temporary tables aren't written to the binary log, because
-// replicas would execute its statements. Temporary tables are logged in the formats STATEMENT and
-// MIXED, of which MIXED is MariaDB's default.
+// unlogged makes sure that the statements of a session's temporary tables aren't written to the
+// binary log, where replicas would execute them. Such statements are logged in the formats
+// STATEMENT and MIXED, of which MIXED is MariaDB's default.
 func unlogged(ctx context.Context, s *engine.Session) error {
 	logged := false
 	// A version without the setting logs only rows, and no rows of temporary tables.

@@ -227,9 +227,9 @@ func (words) MonthStart(month string) string {
 // SkipLocked implements engine.SumWords. MariaDB supports it since 10.6.
 func (words) SkipLocked() string { return " FOR UPDATE SKIP LOCKED" }
 
-// InsertNew implements engine.SumWords. IGNORE would also hide other errors than duplicate keys.
-// They can't occur in the tables for which InsertNew is used: these have no partitions, and only
-// integers and short names.
+// InsertNew implements engine.SumWords. IGNORE would hide not only duplicate keys, but other
+// errors, too. Those can't occur in the tables for which InsertNew is used: these tables have no
+// partitions, and only integers and short names.
 func (words) InsertNew() (begin, end string) { return "INSERT IGNORE", "" }
 func (words) OnKey([]string) string          { return " ON DUPLICATE KEY UPDATE " }
 
@@ -278,9 +278,9 @@ func (d words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.
 	return out
 }
 
-// trigger returns a row trigger with a second name, of the same length, at most 64. MySQL can't
-// replace a trigger, and MariaDB may lose a replaced trigger in a crash. So a changed trigger is
-// created with the other name before the old one is dropped.
+// trigger returns a row trigger with a second name of the same length; names have at most 64
+// characters. MySQL can't replace a trigger, and MariaDB may lose a replaced trigger in a crash. So
+// a changed trigger is created with the other name before the old one is dropped.
 func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	named := func(name string) engine.Trigger {
 		return engine.Trigger{

@@ -183,8 +183,9 @@ func (d dialect) rename(s engine.Rename) ([]string, error) {
 // because the rows that are written to it already have their keys.
 const likeTable = "INCLUDING ALL EXCLUDING IDENTITY EXCLUDING COMMENTS EXCLUDING STATISTICS"
 
-// compressedTarget marks a compressed period. It is the server's minimum: TOAST compresses every
-// compressible value of the rows that it processes.
+// compressedTarget is a setting of a compressed period's table, by which rowmill recognizes such a
+// period. 128 is the server's minimum: TOAST then compresses every compressible value of the rows
+// that it processes.
 const compressedTarget = "toast_tuple_target=128"
 
 // createTemplate renders Words.CreateTemplate. like, such as " EXCLUDING INDEXES", is appended to

@@ -118,8 +118,8 @@ func (db *server) Standing(ctx context.Context) (why string, err error) {
 const mostStatement = "200"
 
 // blockers is the query for Blockers. It returns every transaction, even an idle or prepared one,
-// with a lock on the table or a partition. An unfinished detach waits for snapshots older than
-// itself: while there is one, the query also returns the transactions with such snapshots. own is
+// with a lock on the table or a partition. While a detach is unfinished, the query also returns the
+// transactions with snapshots older than the detach, because the detach waits for them. own is
 // maintenance's application name.
 func (d dialect) blockers(t *engine.Table, own string) string {
 	return "WITH RECURSIVE rel(oid) AS (SELECT " + d.regclass(t.Name) + "::oid UNION SELECT i.inhrelid FROM pg_inherits i JOIN rel ON i.inhparent = rel.oid), " +
@@ -159,8 +159,8 @@ const (
 )
 
 // leadSession are settings with which the server detects a dead client within about 11 s, instead
-// of two hours, and closes no idle connection. On a Unix socket, which has no TCP settings, the
-// server refuses these; the error is ignored.
+// of two hours, and closes no idle connection. On a Unix socket, the server refuses the TCP
+// settings that it lacks there; these errors are ignored.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",

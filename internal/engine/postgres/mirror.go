@@ -38,9 +38,9 @@ func (m mirror) triggerNames() []string {
 	return []string{m.Table.Name + "__rowmill_log", m.Table.Name + "__rowmill_truncate"}
 }
 
-// Triggers returns two triggers. The one for rows only writes keys into the log, so that no row can
-// make it fail. The other one refuses TRUNCATE. Their functions run with their owner's rights, so
-// that clients need no rights on the log.
+// Triggers returns two triggers. The row trigger does nothing but write keys into the log, so that
+// no row can make it fail. The other trigger refuses TRUNCATE. Their functions run with their
+// owner's rights, so that clients need no rights on the log.
 func (m mirror) Triggers(ctx context.Context) ([]engine.MirrorTrigger, error) {
 	schema, err := engine.List[string](ctx, m.db, m.db.SQL(), "SELECT current_schema()::text")
 	if err == nil && len(schema) != 1 {
@@ -102,9 +102,9 @@ func (m mirror) ReplayStatements() []string {
 	return slices.Concat([]string{byIndex, take}, use)
 }
 
-// replay returns the statement take, which deletes a batch of entries from the log and returns
-// them, and the statements use, which apply the entries. For each column of the log, the statements
-// of use have a parameter: an array of texts.
+// replay returns two results. take is a statement that deletes a batch of entries from the log and
+// returns them. use are the statements that apply these entries. They have a parameter for each
+// column of the log: an array of the entries' values, as text.
 func (m mirror) replay(limit string, later engine.Predicate) (take string, use []string) {
 	cols := m.Logged()
 	log, late, dst := m.Quote(m.Log), m.Quote(m.Late), m.Quote(m.Target.Name)

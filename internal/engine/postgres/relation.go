@@ -93,8 +93,8 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for the statements that create t's indexes on the table called name,
-// except those whose definitions it already has. ATTACH would build missing indexes under its lock.
+// missingIndexes is a query for statements that create those of t's indexes whose definitions the
+// table called name lacks. Without these statements, ATTACH would build the indexes under its lock.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +
@@ -132,9 +132,9 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft returns statements, the transaction that attaches a table as child, with additional ones
-// that drop surplus CHECKs. These are CHECKs of the table called name that repeat the CHECK of its
-// bounds: DETACH CONCURRENTLY leaves one behind.
+// dropLeft returns the given statements, of a transaction that attaches the table called name as
+// child, and adds statements that drop surplus CHECKs. A CHECK is surplus if it repeats the CHECK
+// of the table's bounds: DETACH CONCURRENTLY leaves such a CHECK behind.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))

@@ -190,9 +190,9 @@ func (w words) Refuse(t *engine.Table, _ []string, boundary string) []engine.Tri
 	return []engine.Trigger{w.trigger(t, name, "BEFORE INSERT ON "+w.d.Quote(t.Name)+" FOR EACH ROW", body)}
 }
 
-// trigger renders a trigger with its own function. The function is SECURITY
-// DEFINER, so any account that may write rows may run it. Replace replaces only
-// the function, which takes no lock on the table.
+// trigger renders a trigger with a function of its own. The function is SECURITY DEFINER, so any
+// account that may write rows may run it. The statements in engine.Trigger.Replace replace only the
+// function, which takes no lock on the table.
 func (w words) trigger(t *engine.Table, name, when, body string) engine.Trigger {
 	function := w.d.Quote(name + "_" + t.Name)
 	define := fmt.Sprintf("CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $rowmill$%s$rowmill$", function, body)

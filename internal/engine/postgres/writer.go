@@ -112,8 +112,9 @@ const maxStatements = 4
 // of 21 bytes to the rows of two windows fit into any socket buffer.
 const window = 64 << 10
 
-// writeBound sends the batch as values bound to prepared statements, each of which takes up to per
-// rows. All up to the final Sync is one transaction, without BEGIN and COMMIT.
+// writeBound sends the batch as values bound to prepared statements. per is the number of rows of
+// each statement; the last statement takes the rest. All up to the final Sync is one transaction,
+// without BEGIN and COMMIT.
 func (w *writer) writeBound(b *engine.Batch, r *reply, per int) error {
 	var prepared [2]int // by this batch: at most the usual size and the last rows
 	news := prepared[:0]

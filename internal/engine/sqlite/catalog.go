@@ -67,8 +67,8 @@ func exists(conn *connection, t *engine.Table) (bool, error) {
 	if found, err := has(conn, dialect{}.exists(t)); found || err != nil {
 		return found, err
 	}
-	// Without its view, a rolling table exists if a period's table does. Rows of rowmill_periods
-	// without a table are left from rolling tables that their owner dropped.
+	// A rolling table whose view is missing exists if at least one of its periods has a table. Rows of
+	// rowmill_periods without a table are left from rolling tables that their owner dropped.
 	found, err := has(conn, "SELECT 1 FROM rowmill_periods WHERE table_name = ? AND "+hasStore+" LIMIT 1", t.Name)
 	if errors.Is(err, engine.ErrNoTable) {
 		return false, nil
