@@ -19,8 +19,9 @@ import (
 // statementLength is the maximum length, in characters, of a blocker's statement.
 const statementLength = 200
 
-// trxAge is a transaction's age. InnoDB reports the start of a transaction in the system's time
-// zone, but sessions use UTC.
+// trxAge is a transaction's age in seconds. InnoDB reports the start of a transaction in the
+// system's time zone, so the present time, which is in UTC in rowmill's sessions, is converted to
+// that zone.
 const trxAge = "COALESCE(TIMESTAMPDIFF(SECOND, x.trx_started, CONVERT_TZ(NOW(), '+00:00', 'SYSTEM')), p.TIME, 0)"
 
 // A blockerView is one way to query the sessions that hold a table's lock.

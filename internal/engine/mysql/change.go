@@ -176,8 +176,8 @@ type standing struct {
 // does: MariaDB always reports that the definitions differ.
 func (s standing) exchanges() bool { return !strings.EqualFold(s.engine, "rocksdb") }
 
-// checkName refuses a name with a slash. MariaDB (also 10.11) doesn't find the database of such a
-// table, and loses the table when its partitions are changed.
+// checkName refuses a table's name with a slash. MariaDB (also 10.11) doesn't find the database of
+// a table with such a name, and loses the table when its partitions are changed.
 func (d dialect) checkName(name string) error {
 	if d.mariadb && strings.Contains(name, "/") {
 		return engine.Classed(engine.ErrUnsupported, errors.New("MariaDB can't change the partitions of a table with a slash in its name"))

@@ -61,8 +61,8 @@ func common() []setting {
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
 		{"sql_big_selects", "1"},
-		// If either is off, MariaDB can't undo one insert into a table that was empty: the rollback
-		// would also undo all earlier inserts into it.
+		// If either is off, and the table was empty when the transaction began, MariaDB can't roll back a
+		// single insert: it would also undo the transaction's earlier inserts into the table.
 		{"unique_checks", "1"},
 		{"foreign_key_checks", "1"},
 		// Quotients, such as averages, have four more digits than the dividend.
@@ -370,8 +370,8 @@ func (c *conn) Close() error {
 	return c.conn.Close()
 }
 
-// Each connection holds a lock of its own. The server releases it after the connection's last
-// transaction: see kill.
+// Each connection holds a lock of its own. The server releases this lock only after the
+// connection's last transaction: see kill.
 const (
 	connectionLock = "CONCAT('rowmill connection ', %s)"
 	holdLock       = "SELECT COALESCE(GET_LOCK(%s, 0), 0)"

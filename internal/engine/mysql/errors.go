@@ -32,8 +32,8 @@ var classes = numbered(map[error][]uint16{
 })
 
 // refusals are the error numbers of refused rows. INSERT IGNORE turns these errors into warnings,
-// which have the same number and no SQLSTATE. A column without a default (1364) isn't included,
-// because the table's definition is at fault.
+// which have the same number and no SQLSTATE. Error 1364, for a column without a default, isn't
+// among them, because it is the table's definition that is at fault.
 var refusals = numbered(map[string][]uint16{
 	"key that exists":       {1022, 1062, 1169, 1586, 1859},
 	"NULL":                  {1048, 1263},

@@ -122,8 +122,8 @@ func (db recipes) Bytes(c engine.ResultColumn, expr string) string {
 	return "CAST(" + expr + " AS BINARY)"
 }
 
-// UserFunction implements engine.Reader. It finds none: a user's function with the name of a
-// built-in function is called only if the query names its database.
+// UserFunction implements engine.Reader. It never finds one: if a user's function has the name of a
+// built-in function, a query calls it only by also naming its database.
 func (db recipes) UserFunction(context.Context, *engine.Session, string, []string) (string, error) {
 	return "", nil
 }

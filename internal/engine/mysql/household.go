@@ -48,8 +48,8 @@ func (db housekeeper) Household(ctx context.Context) (h engine.Household, err er
 	return h, engine.About(ctx, err, "read what the server keeps of tables")
 }
 
-// HoldTables implements engine.Housekeeper with a lock: each session that locks a table opens the
-// table for itself.
+// HoldTables implements engine.Housekeeper with LOCK TABLES, because each session that locks a
+// table opens the table for itself.
 func (db housekeeper) HoldTables(tables []string) []string {
 	list := make([]string, len(tables))
 	for i, t := range tables {

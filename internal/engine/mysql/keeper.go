@@ -168,8 +168,9 @@ func (db *server) sessionWords() engine.SessionWords {
 
 func (db *server) Kill(ctx context.Context, id int64) error { return db.kill(ctx, id) }
 
-// variable returns the name of a system variable, in the server's form. A name can't be bound, and
-// a quoted name would be an expression.
+// variable returns the name of a system variable as the server spells it, and refuses text that is
+// no such name. The name becomes a part of a statement without quotes: a parameter can't stand for
+// a name, and a quoted name would be an expression.
 func variable(name string) (string, error) {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for part := range strings.SplitSeq(name, ".") { // structured variables have two

@@ -126,8 +126,8 @@ func (l *loader) Has(_ context.Context, rows []engine.Rows) ([]bool, error) {
 	return has, err
 }
 
-// Insert implements engine.LoaderConn. If there are many rows and the server refuses none, it uses
-// LOAD DATA, otherwise as few statements as possible.
+// Insert implements engine.LoaderConn. It uses LOAD DATA if there are many rows and the server
+// refuses none of them. Otherwise it uses as few statements as possible.
 func (l *loader) Insert(_ context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	e := l.encoder(t)
 	l.undo, l.journal.marked = nil, len(l.journal.sent)

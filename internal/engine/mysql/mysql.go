@@ -309,8 +309,8 @@ func capabilities(d dialect) engine.Capabilities {
 	}
 }
 
-// lockTries is the number of attempts for a step that doesn't get its lock. Each waits lockWait
-// seconds, so that new statements queue behind it for no longer than that.
+// lockTries is the number of attempts for a step that doesn't get its lock. Each attempt waits only
+// lockWait seconds, because new statements queue behind it.
 const lockTries = 20
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short lock

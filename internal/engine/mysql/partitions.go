@@ -17,7 +17,8 @@ import (
 
 // floorName is the first partition of a declared table. It ends where the first period begins.
 // These servers store no lower bounds: without the floor, rows older than every period would be in
-// the oldest period, and be sealed, archived and dropped with it. In the floor they are noticed.
+// the oldest period, and be sealed, archived and dropped with it. The number of rows in the floor
+// is reported: see Outside.
 const floorName = "rowmill_floor"
 
 // floored reports whether the table should have a floor.
@@ -267,8 +268,9 @@ func (l layout) before(p rolling.Partition) []rolling.Partition {
 	return slices.DeleteFunc(l.free(), func(f rolling.Partition) bool { return f.To > p.From })
 }
 
-// removal renders the removal of an empty partition. The range of the first one goes to the floor,
-// so that the next period keeps its lower bound. The range of any other goes to the next period.
+// removal renders the removal of an empty partition. If it is the first period, its range goes to
+// the floor, so that the next period keeps its lower bound. The range of any other period goes to
+// the next period.
 func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {

@@ -262,8 +262,8 @@ func (db presenter) execSecret(ctx context.Context, statement, password string) 
 	return engine.HidePassword(classify(err), password)
 }
 
-// presents reports whether a table with the head's name exists, and whether it is as h says. If it
-// isn't a head of the same nodes, presents returns an error.
+// presents looks for a table with the head's name. there reports whether the table exists; current,
+// whether it is as h says. If the table isn't a head of the same nodes, presents returns an error.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {

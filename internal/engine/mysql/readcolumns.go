@@ -250,8 +250,8 @@ func fixedZone(zone string) bool {
 
 // collations are the ids of collations, by their properties.
 type collations struct {
-	// exact are collations that compare texts by their bytes in UTF-8. padded also do that, but ignore
-	// trailing blanks.
+	// exact are collations that compare texts by their bytes in UTF-8. padded also compare them by
+	// their bytes, but ignore trailing blanks.
 	exact, padded []uint16
 	// faithful are collations of character sets that convert to three-byte UTF-8 without loss:
 	// different texts stay different. An example without this property is cp932, in which two codes

@@ -9,15 +9,15 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// estimatesLast is how long the description of a table with an unchanged definition is remembered.
-// Its estimates of rows may be that old, which affects only speed.
+// estimatesLast is how long the description of a table is remembered while the table's definition
+// stays the same. The description's estimates of rows may be that old, which affects only speed.
 const estimatesLast = 10 * time.Second
 
 // mostTables limits the number of remembered descriptions.
 const mostTables = 100
 
-// knownTables remembers the descriptions of tables, because columns and partitions take most of the
-// time of reading the catalog.
+// knownTables remembers the descriptions of tables, because reading the columns and partitions
+// takes most of the time of a description.
 type knownTables struct {
 	mu    sync.Mutex
 	known map[[2]string]knownTable

@@ -88,8 +88,9 @@ func (db *reader) ExplainQuery(ctx context.Context, s *engine.Session, query str
 	return plan, err
 }
 
-// partitioned are the storage engines whose partitioned tables are read by partition. Versioned
-// engines have snapshots. Other engines, such as CONNECT, have their own kind of partitions.
+// partitioned are the storage engines whose partitioned tables are read by partition. versioned is
+// set for engines with snapshots. Engines that aren't listed, such as CONNECT, have their own kind
+// of partitions.
 var partitioned = map[string]struct{ versioned bool }{
 	"innodb": {true}, "rocksdb": {true},
 	"myisam": {}, "aria": {}, "archive": {}, "memory": {}, "csv": {}, "spider": {},

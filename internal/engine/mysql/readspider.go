@@ -9,10 +9,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Spider rewrites conditions, expressions and ranges of indexes for the nodes, and may change the
-// meaning. LIKE loses its ESCAPE, LOCATE swaps its arguments, and bit literals lose their bits. The
-// last of several ranges loses its bound, so that rows come twice. Aggregates over several
-// partitions lose groups. Only plain reads of rows are right.
+// Spider rewrites conditions, expressions and ranges of indexes for the nodes, and the result may
+// have another meaning. LIKE loses its ESCAPE, LOCATE swaps its arguments, and bit literals lose
+// their bits. The last of several ranges loses its bound, so that rows come twice. Aggregates over
+// several partitions lose groups. Only plain reads of rows are right.
 
 var _ engine.RemoteReader = (*DB)(nil)
 

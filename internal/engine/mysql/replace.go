@@ -16,7 +16,7 @@ import (
 // Comments on the replacement table during a Replace. They record the progress.
 const (
 	// exchangeMark is set, with the table's identity, before the exchange. If the table has another
-	// identity later, it has been exchanged.
+	// identity later, the exchange has happened.
 	exchangeMark = "rowmill: in exchange"
 	// moveMark is set before the table's rows are moved. If the table is empty later, they have moved.
 	moveMark = "rowmill: its rows move into partitions"
@@ -104,8 +104,9 @@ type proving struct {
 // lockedRows is how many rows can be compared under the table's lock in some 20 ms.
 const lockedRows = 20_000
 
-// prove checks the proofs of partitions with many rows, in a transaction that locks these rows and
-// the gaps between them. Other clients can still read, and write to other partitions.
+// prove checks the proofs of the old partitions, if these have many rows, in a transaction that
+// locks the rows and the gaps between them. Other clients can still read, and write to other
+// partitions.
 func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 	p := &proving{of: s}
 	if len(s.Proofs) == 0 {
@@ -318,9 +319,9 @@ func (c *changer) replaced(ctx context.Context, s engine.Replace) {
 	}
 }
 
-// identity returns what distinguishes a table's rows from those of other tables: their tablespace
-// or, without the privilege PROCESS, their number and checksum. If like isn't empty, the identity
-// is of the same kind as like.
+// identity returns what distinguishes a table's rows from those of other tables: the table's
+// tablespace or, without the privilege PROCESS, the rows' number and checksum. If like isn't empty,
+// the identity is of the same kind as like.
 func (c *changer) identity(ctx context.Context, name, like string) string {
 	if c.err == nil && (like == "" || strings.HasPrefix(like, "tablespace ")) {
 		space, err := c.db.sizer().tablespace(ctx, c.conn, name)

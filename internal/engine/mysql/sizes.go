@@ -20,7 +20,8 @@ type sizer struct{ *server }
 func (db *server) sizer() sizer { return sizer{db} }
 
 // PeriodSizes implements engine.Keeper with the sizes of InnoDB's files, if the account can read
-// them. It divides each between data and indexes by the statistics, which may be outdated.
+// them. It divides each file's size between data and indexes by the statistics, which may be
+// outdated.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	return out, engine.About(ctx, err, "sizes of the periods of "+t.Name)
@@ -320,9 +321,9 @@ func lastChanged(stats map[string]statistic) []string {
 	return out[:min(len(out), mostAnalyzed)]
 }
 
-// sizesOf adds up the partitions' sizes by their statistics. If these give less than a tenth of a
-// file's size, they are outdated: then sizesOf takes the file's size, and divides it into data and
-// indexes in the proportion of the other partitions.
+// sizesOf adds up the partitions' sizes by their statistics. If a partition's statistics give less
+// than a tenth of its file's size, they are outdated: for this partition, sizesOf takes the file's
+// size, divided into data and indexes in the proportion of the other partitions.
 func sizesOf(stats map[string]statistic, files map[string]tablespace) engine.Sizes {
 	var known engine.Sizes
 	var rest int64
@@ -346,8 +347,8 @@ func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 }
 
 // Footprint implements engine.Sizer by the leaf pages in InnoDB's persistent statistics. Without
-// these statistics, it takes DATA_LENGTH and INDEX_LENGTH. They count whole extents, which are
-// megabytes even for a small table.
+// these statistics, it takes DATA_LENGTH and INDEX_LENGTH, which count whole extents: megabytes
+// even for a small table.
 func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {

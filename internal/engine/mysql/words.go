@@ -24,8 +24,8 @@ func (d words) From(t *engine.Table, p rolling.Partition) string {
 	return d.Quote(t.Name) + " PARTITION (" + d.Quote(p.Name) + ")"
 }
 
-// Literal implements engine.Words. In an integer column, a position between two values is rounded
-// up, so that a condition on a half-open range still selects the same rows.
+// Literal implements engine.Words. For an integer column, a position that lies between two values
+// is rounded up, so that a condition on a half-open range still selects the same rows.
 func (d words) Literal(t *engine.Table, pos int64) string {
 	switch kindOf(t) {
 	case engine.ByInteger:
@@ -78,8 +78,9 @@ func (d words) FromPosition(t *engine.Table, expr string) string {
 	case kindOf(t) == engine.ByInteger:
 		return "(" + expr + ")"
 	case kindOf(t) == engine.ByInstant:
-		// A position outside the range is clamped, because a comparison with NULL selects no rows. It is
-		// multiplied by 0.000001, because the number of digits of a quotient depends on the session.
+		// The position is clamped to the range: outside of it, the result would be NULL, and a comparison
+		// with NULL selects no rows. The position is multiplied by 0.000001, not divided, because the
+		// number of digits of a quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	case kindOf(t) == engine.ByDate:
 		return "DATE(" + at + ")"
@@ -94,7 +95,7 @@ func (d words) AsText(c engine.SchemaColumn) string {
 		return name
 	case value.Float:
 		// As text, a FLOAT has six digits; a DOUBLE of the same value has all digits. MySQL 9.7 returns
-		// all of them only in JSON, and elsewhere as many as fit in 22 characters.
+		// all digits of a DOUBLE only in JSON, and elsewhere as many as fit in 22 characters.
 		if d.mariadb {
 			return "CONCAT(" + name + " * 1e0)"
 		}
@@ -299,8 +300,8 @@ func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger 
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
 // HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a backslash in any
-// sql_mode. Without EVENT_OBJECT_SCHEMA, MariaDB would open the tables of every database; with
-// EVENT_OBJECT_TABLE it opens only one.
+// sql_mode. The condition on EVENT_OBJECT_SCHEMA keeps MariaDB from opening the tables of every
+// database; with the one on EVENT_OBJECT_TABLE, it opens only one table.
 func (words) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"
@@ -327,8 +328,8 @@ func (d words) RowHash(cols []engine.SchemaColumn) string {
 		v := d.Quote(c.Name)
 		switch {
 		case c.Kind == value.Float:
-			// All digits, as in AsText, and the same text for 0 and -0. NULL becomes a text that no number
-			// has.
+			// The JSON text has all digits, as in AsText, and is the same for 0 and -0. For NULL, it is a
+			// text that no number has.
 			v = "JSON_ARRAY(" + v + " + 0e0)"
 		case c.Kind == value.Decimal || c.Kind == value.Other || c.Logical == value.JSON:
 			v = "CAST(" + v + " AS CHAR)"

@@ -190,7 +190,7 @@ func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, err
 
 // check returns how many rows the last statement has skipped because their keys exist. It fails if
 // the server has skipped or changed a row for another reason, such as an invalid value in LOAD DATA
-// LOCAL, which implies IGNORE. Then the batch must be rolled back.
+// LOCAL, which implies IGNORE. After such a failure, the batch must be rolled back.
 func (w *writer) check(sent int, affected int64) (skipped int64, err error) {
 	switch {
 	case w.enc.ignore && sent == 1 && affected == 1:

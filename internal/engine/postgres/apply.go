@@ -25,9 +25,9 @@ func (db *server) Apply(ctx context.Context, steps ...engine.Step) error {
 }
 
 // Try implements engine.Keeper. Only Replace and AddColumn take a lock that makes inserts or
-// queries wait, for at most exclusiveWait. Before they request it, they wait up to quietWait,
-// without a lock, for the transactions that use the period. So an open transaction blocks the step,
-// but the step blocks no inserts.
+// queries wait, for at most exclusiveWait. Before they request this lock, they wait up to
+// quietWait, without any lock, for the transactions that use the period. So an open transaction can
+// hold up such a step, but then the step holds up no inserts.
 func (db *server) Try(ctx context.Context, steps ...engine.Step) error {
 	return db.apply(ctx, 1, steps)
 }

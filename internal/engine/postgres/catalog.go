@@ -52,7 +52,7 @@ func (db catalog) Exists(ctx context.Context, t *engine.Table) (bool, error) {
 
 // dropped reports whether a row describes a partition that was dropped while the statement ran. The
 // statement's snapshot still has the partition, but pg_get_expr reads the catalog as it is now and
-// returns NULL. The result lacks partitions that have replaced it.
+// returns NULL. Partitions that have replaced the dropped one are missing from the result.
 func dropped(row [][]byte) bool { return row[0] != nil && row[1] == nil }
 
 // mostReads is how often the partitions are read again if some were dropped meanwhile.

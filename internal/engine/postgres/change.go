@@ -125,7 +125,7 @@ func checkReplace(s engine.Replace) error {
 }
 
 // replaceChecked renders one transaction, so that readers see either the old partitions or the new
-// one. If the name With is also in Out, the table of the new rows first gets a temporary name.
+// one. If s.Out contains the name s.With, the table of the new rows first gets a temporary name.
 func (d dialect) replaceChecked(s engine.Replace) []string {
 	tables := []string{s.Table.Name, s.With}
 	for _, p := range s.Old {

@@ -277,8 +277,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe) (engine.Recipe, b
 	return engine.Recipe{}, false
 }
 
-// distinctRecipe is the recipe of aggregates of distinct values. Values with the same text are the
-// same value, but values with different texts may be equal, such as 1.0 and 1.00.
+// distinctRecipe is the recipe of aggregates of distinct values. Values with the same text are
+// equal, but values with different texts may be equal, too, such as 1.0 and 1.00.
 func distinctRecipe(c engine.AggregateCall) (engine.Recipe, bool) {
 	if len(c.Args) != 1 {
 		return engine.Recipe{}, false

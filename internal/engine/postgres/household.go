@@ -51,7 +51,7 @@ func (db housekeeper) Household(ctx context.Context) (engine.Household, error) {
 	return h, nil
 }
 
-// HoldTables implements engine.Housekeeper by a query of each table: a connection keeps the
+// HoldTables implements engine.Housekeeper by a query of each table, because a connection keeps the
 // description of each table that it has read.
 func (db housekeeper) HoldTables(tables []string) []string {
 	out := make([]string, len(tables))

@@ -22,8 +22,8 @@ import (
 type wire struct {
 	db  *server
 	net net.Conn
-	// from is the reader of the connection. pgconn starts to read net in the
-	// background when a write takes long, and from returns that data first.
+	// from is the connection's reader. When a write takes long, pgconn starts to read net in the
+	// background. from first returns what was read that way.
 	from io.Reader
 	pid  uint32 // of the server's process
 	in   []byte // data received

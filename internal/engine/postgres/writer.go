@@ -70,7 +70,8 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 }
 
 // errUnsent marks the error of a value that can't be encoded, after which the connection can still
-// be used: nothing of the statement was sent, or the server has confirmed that it is canceled.
+// be used: nothing of the statement was sent, or the server has confirmed that the statement is
+// canceled.
 var errUnsent = errors.New("not sent")
 
 // writeText sends the batch as INSERT statements of text: one per row, or as

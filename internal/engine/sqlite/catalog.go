@@ -44,8 +44,8 @@ func has(conn *connection, q string, args ...driver.Value) (bool, error) {
 	return len(rows) > 0, err
 }
 
-// reading calls fn with a connection of a pool: a new connection takes tens of milliseconds to read
-// the schema of thousands of tables.
+// reading calls fn with a connection of a pool, because a new connection takes tens of milliseconds
+// to read the schema of thousands of tables.
 func (db *database) reading(ctx context.Context, fn func(*connection) error) error {
 	conn, err := db.reads.Conn(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ func (c *counters) Describe() []engine.Counter {
 // while a statement runs. A longer wait would leave a gap in the record.
 const sampleWait = 250 * time.Millisecond
 
-// Sample implements engine.Counters. While a transaction takes longer than a
-// quarter of a second, the figures of the write connection are NaN.
+// Sample implements engine.Counters. If a transaction keeps it waiting for more than sampleWait,
+// the figures of the write connection are NaN.
 func (c *counters) Sample(ctx context.Context, dst []float64) error {
 	for i := range dst {
 		dst[i] = math.NaN()

@@ -126,8 +126,8 @@ func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name))
 }
 
-// layout renders the view of the periods parts, which has the table's columns and those in more,
-// and for a declared table the view's triggers.
+// layout renders the view of the periods in parts. The view has the table's columns and those in
+// more. For a declared table, layout also renders the view's triggers.
 func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
 	names := columnNames(t)
 	var columns []rolling.DefinedColumn
@@ -404,8 +404,8 @@ var named = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10FFFF}][^']*$`)
 // constants are the unquoted words that SQLite doesn't take for text in DEFAULT.
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
-// renameTable renders engine.Rename; with other views or triggers on the table, legacy_alter_table
-// must be ON.
+// renameTable renders engine.Rename. If other views or triggers refer to the table,
+// legacy_alter_table must be ON for the statements.
 func (d dialect) renameTable(s engine.Rename) ([]string, error) {
 	if len(s.Have) == 0 {
 		return []string{d.rename(s.Table.Name, s.To)}, nil

@@ -47,8 +47,8 @@ var aggregateFunctions = engine.WordSet(`
 var windowFunctions = engine.WordSet(`
 	row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value`)
 
-// timeFunctions are pure with at least this number of arguments, of which one is then a time. With
-// fewer, they return the current time.
+// timeFunctions has the number of arguments from which on each function is pure, because one
+// argument is then a time. With fewer arguments, the function returns the current time.
 var timeFunctions = map[string]int{"date": 1, "time": 1, "datetime": 1, "julianday": 1, "unixepoch": 1, "strftime": 2, "timediff": 2}
 
 // functions classifies the names in the lists above.

@@ -65,9 +65,10 @@ func (db *database) Holder(name string) (string, error) {
 	return cmp.Or(strings.TrimSpace(string(text)), "another process"), err
 }
 
-// Stamp implements engine.LocalFile. A change appends to the write-ahead log or a journal, or
-// writes the file, and so changes a time or a size. Times have steps of some milliseconds: a file
-// written just now may be written again without a trace, and gets no stamp.
+// Stamp implements engine.LocalFile by the sizes and times of the database's files. A change of the
+// database appends to the write-ahead log or a journal, or writes the file, and so changes one of
+// these. Times have steps of some milliseconds: a file written just now may be written again
+// without a trace, so Stamp then returns no stamp.
 func (db *database) Stamp() string {
 	out := ""
 	for _, suffix := range []string{"", "-wal", "-journal"} {

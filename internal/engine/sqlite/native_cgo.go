@@ -126,8 +126,8 @@ static long long rowmill_exec(void *db, const char *sql, int bytes) {
 	return rc ? -rc : sqlite3_changes64(db);
 }
 
-// Every connection gets the function rowmill_handle, which returns SQLite's pointer to
-// the connection: the driver has no other way to it.
+// Every connection gets the function rowmill_handle, which returns SQLite's pointer to the
+// connection. The driver offers no other way to get this pointer.
 static void rowmill_handle(void *ctx, int values, void **v) { sqlite3_result_int64(ctx, (intptr_t)sqlite3_context_db_handle(ctx)); }
 
 static int rowmill_connected(void *db, char **error, const void *api) {
@@ -192,8 +192,8 @@ import "C"
 
 // shareHeap makes all threads of the process allocate SQLite's memory from the heaps that exist.
 // Otherwise each thread would have its own heap, where the memory that a connection leaves is free
-// only for connections of that thread. trimHeap returns free memory to the system. Only glibc needs
-// both.
+// only for connections of that thread. trimHeap returns free memory to the system. The two
+// functions have an effect only with glibc.
 func shareHeap() { C.rowmill_share() }
 func trimHeap()  { C.rowmill_trim() }
 
