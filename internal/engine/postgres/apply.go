@@ -313,8 +313,9 @@ func (c *changer) replace(ctx context.Context, s engine.Replace) {
 //
 // If a client already waits to write to one of these partitions, proven fails with
 // engine.ErrWritten. That client holds a lock on the table, which this transaction must lock next,
-// so both would wait for each other. After deadlock_timeout, the server might end the client's
-// transaction. Therefore this one waits only for exclusiveWait, which is shorter.
+// so both would wait for each other. For a client that comes after this check, the transaction
+// waits no longer than exclusiveWait: after deadlock_timeout, which is longer, the server might end
+// the client's transaction.
 func (c *changer) proven(ctx context.Context, s engine.Replace, children []string) {
 	if s.Proofs == nil {
 		return
