@@ -224,8 +224,9 @@ type bounded struct {
 	to   int64
 }
 
-// layOut makes a layout of ordered partitions. Each begins where the previous one ends. The first
-// begins at the floor's end or, without a floor, where its period does.
+// layOut makes a layout of ordered partitions. Each partition begins where the previous one ends.
+// The first one begins at the floor's end; without a floor, it is taken for one period of the
+// table's grid, which has the same end.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {

@@ -225,8 +225,9 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 const guard = " MAX_ROWS = "
 
 // exchangeBehind exchanges a partition in a second session. The exchange waits for the table lock
-// of the first session, ahead of all other writers. Meanwhile, the first session calls the function
-// first, and then removes the guard. If that session is lost before this, the exchange fails.
+// of the first session, ahead of all other writers. While it waits, exchangeBehind calls the
+// function first, and the first session then removes the guard from the table. If the first session
+// is lost before it has removed the guard, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")

@@ -235,8 +235,8 @@ func (e *encoder) appendBinary(dst []byte, b *engine.Batch, row int) []byte {
 }
 
 // appendNumeric appends decimal text, [-+]DIGITS[.DIGITS], as 16-bit numbers: the count of
-// base-10000 digits, the exponent of the first digit, the sign, the number of decimals
-// shown, and the digits (numeric_recv in numeric.c).
+// base-10000 digits, the exponent of the first of them, the sign, the number of decimals that the
+// text has, and the base-10000 digits (numeric_recv in numeric.c).
 func appendNumeric(dst, text []byte) (_ []byte, ok bool) {
 	start := len(dst)
 	sign := uint16(0)
