@@ -63,7 +63,8 @@ const (
 )
 
 // candidates are in the order in which time is attributed: a lost connection, causes outside the
-// machine, other processes, the run and the server, the disk, and last the witness. Steal precedes
+// machine, other processes, the run and the server, the disk. The last one, the fixed work, is only
+// a witness that processor time was short, and no time is attributed to it. Steal precedes
 // CPU pressure, because stolen time makes processes wait. A checkpoint precedes waiting for the
 // disk, because a checkpoint writes.
 var candidates = []candidate{

@@ -89,7 +89,7 @@ func (a queries) queryCommand() *cobra.Command {
 		}},
 		{"Output", func(flags *pflag.FlagSet) {
 			cli.ChoiceVar(flags, &f.format, "format", "", tabular.Formats(), "`FORMAT` table, tsv, csv, ndjson or parquet (by the name of --out; table on a terminal, else tsv)")
-			flags.StringVar(&f.out, "out", "", "write the answer to `FILE`, completely or not at all (standard output)")
+			flags.StringVar(&f.out, "out", "", "write the answer to `FILE`, completely or not at all (default standard output)")
 			flags.BoolVar(&f.noHeader, "no-header", false, "omit the line with the columns' names (default false)")
 			flags.BoolVar(&f.json, "json", false, "print JSON, with --explain or --check (default false)")
 		}},

@@ -202,8 +202,9 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 	return cols
 }
 
-// DescribeQuery implements engine.Reader. Texts of dates sort like the dates only in the ISO style.
-// Texts of instants sort like the instants only where the offset from UTC never changes.
+// DescribeQuery implements engine.Reader. It describes a date or instant as ClassText, which only
+// the server compares, if texts don't sort like the values in this session. Texts of dates sort
+// so only in the ISO style, texts of instants also only where the offset from UTC never changes.
 func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {

@@ -210,10 +210,10 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 	return nil
 }
 
-// logOutside writes to the log the keys of rows that have no period, between two keys (nil means
-// unbounded). So these rows get into the table for late rows. They were inserted after the check
-// and before the triggers existed; or the log has them already, and applying an entry twice is
-// harmless.
+// logOutside logs source rows that belong to no period, from the key after up to the key until (nil
+// means unbounded), so that they are copied to the table for late rows. Such a row was inserted after
+// the check, when no triggers existed yet to log it. Or a trigger has logged it already: then the
+// second entry does no harm.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn puts a function around a column of the group table, where the query has an expression
-// such as MIN(y). MariaDB and MySQL convert a constant that is compared with a bare column to the
-// column's type: 90 becomes the year 1990. The function for a TIME isn't COALESCE, because
-// MariaDB's COALESCE would lose the sign of the TIME.
+// noColumn wraps a column of the group table that stands for an expression, such as MIN(y), in a
+// function that keeps its value. Otherwise MariaDB and MySQL would convert a constant that is
+// compared with the column to the column's type: if y is a YEAR, 90 becomes 1990. The function is
+// COALESCE; for a TIME it is GREATEST, because MariaDB's COALESCE loses the sign of a TIME.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text

@@ -145,8 +145,9 @@ func (x *splitter) split() (err error) {
 	return nil
 }
 
-// carry handles values whose usual texts lose digits, e.g. binary fractions. It changes the query
-// of the pieces to return texts from which a temporary table gets the exact values.
+// carry handles columns whose usual texts don't tell the exact values; in SQLite, they lack digits
+// of floating-point numbers, and the value's type. It changes the query of the pieces to return
+// texts from which a temporary table gets the exact values.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string
