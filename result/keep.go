@@ -17,8 +17,8 @@ type Keep struct {
 	Slow    int64       `json:"slow_inserts"`
 	// Errors counts the inserts' errors by their text, including errors before a retry.
 	Errors map[string]int64 `json:"errors"`
-	// Found is the number of rows added during the run; null if they weren't counted.
-	// Dropped is the number of rows in periods dropped during the run.
+	// Found is how many rows the run has added to the table, with those in periods that were dropped
+	// meanwhile; null if the rows weren't counted. Dropped is the number of all rows in such periods.
 	Found   *int64 `json:"found"`
 	Dropped int64  `json:"dropped_rows"`
 	// Actions counts the actions of maintenance by name; Failed describes each that failed.

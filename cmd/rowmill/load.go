@@ -90,7 +90,7 @@ func (a loads) loadCommand() *cobra.Command {
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
 			cli.ChoiceVar(flags, &f.OnDuplicate, "on-duplicate", format.SkipDuplicate, []string{format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate}, "`WAY` to treat a row whose key is in the table: skip (keep the table's row),\nupdate (change the table's row), or error (reject it as a bad row)")
-			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "`WAY` to treat rows without a period: true (create periods that keep allows), false (reject the rows), or always (create also more than 1,000 periods, or periods in the far future)")
+			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "`WAY` to treat rows without a period: true (create up to 1,000 periods, none older than 'keep'), false (reject the rows), or always (as true, but any number of periods, also in the far future)")
 			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")

@@ -102,7 +102,7 @@ func (l *load) close(brokenOff []bool) error {
 }
 
 // tick collects what the clients have counted since the last tick. backlog is the number of
-// operations that were due by the time due, and are not done.
+// operations that should have begun until due, counted from the start of the run, and are not done.
 func (l *load) tick(due time.Duration) (sum tallies, backlog int64) {
 	sum = l.figures.collect()
 	l.opsDone += sum.ops

@@ -32,9 +32,9 @@ type Loader interface {
 	// was committed before the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
 	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
-	// transaction, and passes each to fn. cols describe the columns of t, with its key. Values are
-	// equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts that are
-	// equal only by their collation differ. After an error the transaction has ended.
+	// transaction, compares them with b, and passes each to fn. cols describe all columns of t. Two
+	// values are equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts
+	// that are equal only by their collation differ. After an error the transaction has ended.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error
 	// Commit commits. After ErrConnectionLost, the server may have committed the transaction.
 	Commit(ctx context.Context) error

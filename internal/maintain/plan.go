@@ -72,9 +72,9 @@ type View struct {
 	// Gaps means that partitions have lower bounds. Without these, a period can't be dropped before
 	// the older ones, because the next period would take over its range.
 	Gaps bool
-	// Adopting means that the table was adopted and its old table still exists. Until that is
-	// dropped, no period is: if the adoption were undone, the old table would lose the rows of that
-	// period, too.
+	// Adopting means that the table was adopted and its old table still exists. Periods are not
+	// dropped until the old table is: if the adoption were undone, the rows of a dropped period would
+	// be deleted from the old table, too.
 	Adopting bool
 	// Compacts means that the engine sorts and compresses rows without a rebuild,
 	// and that periods can't be merged by a swap.

@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Prices are the monthly prices of machines, volumes and traffic, from a file that its owner keeps
-// up to date: docs/prices.md.
+// Prices are the monthly prices of machines, volumes and traffic, from a price list: a TOML file
+// that the user keeps up to date. docs/prices.md describes the file.
 type Prices struct {
 	// Date is the day of the prices, Currency their unit, such as "$".
 	Date     string `toml:"date"`

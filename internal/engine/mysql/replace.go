@@ -428,8 +428,9 @@ func (d partitioner) convert(t *engine.Table, p rolling.Partition, table string)
 	return fmt.Sprintf("ALTER TABLE %s CONVERT PARTITION %s TO TABLE %s", d.Quote(t.Name), d.Quote(p.Name), d.Quote(table))
 }
 
-// replaceRows replaces the rows in one transaction. If there are several partitions, it then merges
-// them into one, which copies their rows under a lock.
+// replaceRows carries out a Replace by moving rows: in one transaction, the rows of the old
+// partitions go to the tables Out, and the rows of the table With into the rolling table. Several old
+// partitions are then merged into one: the server copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	have, out := c.toReplace(ctx, s)
 	with, left := c.look(ctx, s.With), c.filled(ctx, c.Quote(s.With))

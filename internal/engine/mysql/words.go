@@ -352,9 +352,10 @@ func sumOfHashes(row string) string {
 	return "CONCAT('sha2:', CAST(COALESCE(SUM(CAST(CONV(LEFT(" + hashOf(row) + ", 16), 16, 10) AS UNSIGNED)), 0) AS CHAR))"
 }
 
-// MatchHash implements engine.Words in half of RowHash's time. The text of a row begins with a digit
-// for each column that can be NULL, 1 if it is. The values that are not NULL follow; only texts are
-// preceded by their length. 01#7#5#hello is the row 7, NULL, 'hello', whose last column is NOT NULL.
+// MatchHash implements engine.Words in half of RowHash's time. The text of a row begins with a
+// digit for each column that can be NULL, 1 if it is. The values that are not NULL follow; only
+// texts are preceded by their length. 01#7#5#hello is the row 7, NULL, 'hello', whose last column
+// is NOT NULL.
 func (d words) MatchHash(cols []engine.SchemaColumn) string {
 	nulls, values := []string{"''"}, []string{"'#'"}
 	for _, c := range cols {

@@ -211,9 +211,9 @@ func (m *mirror) replayLocked(ctx context.Context, x state.Exec) error {
 }
 
 // logOutside logs source rows that belong to no period, from the key after up to the key until (nil
-// means unbounded), so that they are copied to the table for late rows. Such a row was inserted after
-// the check, when no triggers existed yet to log it. Or a trigger has logged it already: then the
-// second entry does no harm.
+// means unbounded), so that they are copied to the table for late rows. Such a row was inserted
+// after the check, when no triggers existed yet to log it. Or a trigger has logged it already: then
+// the second entry does no harm.
 func (m *mirror) logOutside(ctx context.Context, x state.Exec, inside string, after, until []string) error {
 	if inside == "" {
 		return nil

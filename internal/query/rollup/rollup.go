@@ -35,8 +35,8 @@ type Query struct {
 	within rolling.Period
 }
 
-// New takes the query of a plan's pieces, and prepares it to be answered from the roll-ups of its
-// table. If no roll-up can answer it, New returns the reason.
+// New prepares a split query to be answered from the roll-ups of its table: the query that each
+// piece of the plan runs on its part of the table. If no roll-up can answer it, New returns why.
 func New(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*Query, string) {
 	u := &Query{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), traits: reader.Semantics(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
