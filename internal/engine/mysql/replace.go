@@ -429,8 +429,8 @@ func (d partitioner) convert(t *engine.Table, p rolling.Partition, table string)
 }
 
 // replaceRows carries out a Replace by moving rows: in one transaction, the rows of the old
-// partitions go to the tables Out, and the rows of the table With into the rolling table. Several old
-// partitions are then merged into one: the server copies their rows under a lock.
+// partitions go to the tables Out, and the rows of the table With into the rolling table. Several
+// old partitions are then merged into one: the server copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	have, out := c.toReplace(ctx, s)
 	with, left := c.look(ctx, s.With), c.filled(ctx, c.Quote(s.With))
