@@ -154,8 +154,8 @@ const (
 	figSteal         = "os_cpu_steal"
 )
 
-// knee locates the knee of the run and its probable cause; nil if in no tenth of the rows the rate
-// was below half of the first tenth's.
+// knee locates the knee of the run and its probable cause; nil if there is none, because the rate
+// of each tenth of the rows was at least half of the first tenth's rate.
 func (r *Record) knee(c Curve) *Knee {
 	rows, lasting, ok := c.kneeRows()
 	if !ok {

@@ -102,9 +102,10 @@ const (
 )
 
 const (
-	// There is a trend if the mean rate of the first or last third is below trendShare of the
-	// other's. As the rate of a disk with other users goes up and down, each interval of the slower
-	// third must also be below the median of the other. A third needs leastThird intervals.
+	// There is a trend if the mean rate in the first or last third of the run is below trendShare of
+	// the mean rate in the other of these thirds. As the rate of a disk with other users goes up and
+	// down, the rate of each interval of the slower third must also be below the median of the other.
+	// Both thirds need leastThird intervals.
 	leastThird = 5
 	trendShare = 0.8
 )

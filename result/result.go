@@ -340,8 +340,8 @@ type Summary struct {
 	ServerVersion string `json:"server_version"`
 	Throughput
 
-	// LatencyUS is the time from sending an operation to its answer, ResponseUS the time from when
-	// it was due; ResponseUS is null if no rate was requested.
+	// LatencyUS is the time from sending an operation to its answer. ResponseUS is the time from the
+	// moment at which the operation was due to its answer; null if no rate was requested.
 	LatencyUS  map[string]Latency `json:"latency_us"`
 	ResponseUS map[string]Latency `json:"response_us"`
 	// Beside contains the loads that ran beside the main one, by operation.

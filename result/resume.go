@@ -132,8 +132,8 @@ func union[T any](list, more []T, name func(T) string) []T {
 	return out
 }
 
-// add adds the CPU time of a record's last piece: as its End has it or, without an End, computed
-// from the counters of its intervals.
+// add adds the CPU time of r's last piece. It takes the time from the End or, if there is none,
+// computes it from the counters of the intervals.
 func (u *Used) add(r *Record) {
 	if e := r.End; e != nil {
 		u.Client += e.ClientCPUSeconds

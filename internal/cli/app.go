@@ -81,8 +81,8 @@ func (a *App) EveryTenth() func(text string) {
 	}
 }
 
-// Meanwhile calls say with the result of text every second, until the returned function is called.
-// The returned function also clears the status line.
+// Meanwhile begins to call text every second and to pass its result to say. This ends when the
+// returned function is called, which also clears the status line.
 func (a *App) Meanwhile(say func(string), text func() string) (end func()) {
 	stop := make(chan struct{})
 	var all sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// loading has the privileges that a load needs on rowmill's own tables, and for each list of
-// privileges the tables without the prefix rowmill_: INSERT is needed on rowmill_touched.
+// loading has, for each list of privileges, the tables of rowmill for which a load needs these
+// privileges. The names of the tables lack the prefix rowmill_: touched is rowmill_touched.
 var loading = map[string]string{
 	"SELECT":                         "tables rollups states journal",
 	"SELECT, INSERT, UPDATE, DELETE": "sources cuts publications ledger",

@@ -59,8 +59,8 @@ type Info struct {
 	// "none", or "" if it is unknown.
 	Durability string
 	// CrashLoss is a length of time. If the server's process is killed, the commits of the last
-	// CrashLoss before that may be lost, says the server's documentation. What a loss of power may
-	// lose is not included.
+	// CrashLoss before the kill may be lost, says the server's documentation. A loss of power may lose
+	// more.
 	CrashLoss time.Duration
 	// DataDir is the data folder, PID the server's process, if they are on this machine. An
 	// embedded engine has no process.

@@ -203,8 +203,8 @@ const (
 	ClassOther ResultClass = iota
 	// ClassInt: integers of at most 64 bits, in decimal.
 	ClassInt
-	// ClassDecimal: exact decimal numbers, with at most Scale digits after the point. A Scale of -1 is
-	// unknown.
+	// ClassDecimal: exact decimal numbers, with at most Scale digits after the point. If Scale is -1,
+	// this number is unknown.
 	ClassDecimal
 	// ClassFloat: binary fractions, whose sums depend on the order of addition. Different values may
 	// have the same text, so that they can't be keys; minima and maxima are exact.
@@ -485,7 +485,7 @@ type Recipe struct {
 	// Order: the last digits of the aggregate depend on the order of additions.
 	Order bool
 	// Alone: if the aggregate is a part of an expression, the server may compute the expression with
-	// other digits than Value has. Cut: the server may do so only if it stores the groups' values, as
+	// other digits than Value has. Cut: the same, but only if the server stores the groups' values, as
 	// for a sort, before it evaluates the expression.
 	Alone, Cut bool
 }

@@ -74,9 +74,10 @@ type RowSemantics struct {
 	// LosesOffset: DISTINCT of a constant ignores OFFSET. MariaDB: SELECT DISTINCT 1 + 0 FROM t
 	// LIMIT 1 OFFSET 1 returns a row.
 	LosesOffset bool
-	// KeepsNames: if WHERE has an equality, a subtotal may have the previous row's value in place of
-	// NULL, for a key that is selected twice or whose name another element has. MySQL before 9.7:
-	// SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH ROLLUP, where id is the primary key.
+	// KeepsNames: if WHERE has an equality, a key may have the previous row's value in a subtotal,
+	// where NULL is right. This happens to a key that is selected twice, or whose name is also the
+	// alias of another element. MySQL before 9.7: SELECT k AS a, k FROM t WHERE id = 1 GROUP BY k WITH
+	// ROLLUP, where id is the primary key.
 	KeepsNames bool
 	// KeepsKeys: in any query, a subtotal may have the previous row's value in place of NULL, also for
 	// a key that is an expression; and the subtotal's COUNT(DISTINCT) may be that of the last group.

@@ -176,8 +176,8 @@ func (r *keepRun) run(ctx context.Context) (err error) {
 	return r.insert(ctx, clock, fmt.Sprintf("keep %s on %s", t.Declared.Name, r.db.Info().Engine))
 }
 
-// unkept makes the inserts without maintenance. Its clock runs at normal speed: nothing creates the
-// periods that a faster clock would soon need.
+// unkept makes the inserts without maintenance. The clock runs at normal speed, because a faster
+// clock would soon need further periods, and nothing creates them.
 func (r *keepRun) unkept(ctx context.Context, clock *upkeep.Clock) error {
 	with, without := *r.trial, *r.trial
 	with.Side, without.Side = "maintained", result.Unmaintained

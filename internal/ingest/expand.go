@@ -26,8 +26,8 @@ type Expanded struct {
 var ErrNoFiles = errors.New("no files")
 
 // Expand returns the sources that arguments name: files, directories, patterns, and "-". In a
-// directory it finds the files whose names imply a format or, if any is true, files of every name.
-// It leaves out hidden files, unfinished ones and rowmill's own, unless an argument names the file.
+// directory it finds the files whose names imply a format or, with any = true, all files. It leaves
+// out hidden files, unfinished ones and rowmill's own, unless an argument names the file.
 func Expand(args []string, any bool) (Expanded, error) {
 	e := &expander{any: any, seen: map[string]bool{}}
 	for _, arg := range args {

@@ -306,8 +306,8 @@ func (l *look) periods(ctx context.Context) error {
 	return nil
 }
 
-// openNote warns if there are so many periods that they take much memory of the server when they
-// are open on many connections. Otherwise it returns "".
+// openNote returns a warning if there are so many periods that they take much of the server's
+// memory when many connections have them open. Otherwise it returns "".
 func openNote(periods int, cost engine.OpenCost, cache int64) string {
 	bytes := cost.Partitions(periods, engine.OpenConnections)
 	if cache <= 0 || bytes <= engine.OpenShare*float64(cache) {

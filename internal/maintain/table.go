@@ -48,8 +48,8 @@ type Table struct {
 type events struct {
 	// Reached, unless nil, is called at each point of a change. Tests end the process there.
 	Reached func(point string)
-	// Say, unless nil, is called for each action; a failure that repeats itself is said once. Count,
-	// unless nil, is called for each attempt.
+	// Say, unless nil, is called for each action; if an action fails again for the same reason, Say is
+	// not called again. Count, unless nil, is called for each attempt.
 	Say, Count func(Event)
 }
 

@@ -115,8 +115,8 @@ func quantileSince(h *metrics.Float64Histogram, before []uint64, q float64) (flo
 	return 0, false // unreachable: seen ends at total, which is at least rank
 }
 
-// sumSince returns the sum of the values that h has counted since its counts were before. It takes
-// each value as the middle of its bucket.
+// sumSince returns the sum of the values that h has counted since an earlier moment; before has the
+// counts of that moment. Each value is taken as the middle of its bucket.
 func sumSince(h *metrics.Float64Histogram, before []uint64) float64 {
 	var sum float64
 	for i, n := range h.Counts {

@@ -25,8 +25,8 @@ const Heartbeat = "rowmill_heartbeat"
 type Pace struct {
 	// Beat is the time between two writes.
 	Beat time.Duration
-	// Poll is the time between two queries of a replica that lacks the latest beat: the accuracy of a
-	// delay.
+	// Poll is the time between two queries of a replica that lacks the latest beat. A delay is
+	// measured with this accuracy.
 	Poll time.Duration
 }
 
@@ -63,10 +63,10 @@ var delayCounters = []result.Counter{
 	{Name: result.FigureDelayWorst, Group: groupServer, Unit: "seconds", Help: "the longest such time, or for how long the replica lacks a commit"},
 }
 
-// Delays measures how far replicas are behind their source. It writes beats to a row on the source:
-// each is the time since the start, by the clock of this process. It reads the row on each replica.
-// A beat's delay is the time from the acknowledgement of its commit to the first query on the
-// replica that returns the beat.
+// Delays measures how far replicas are behind their source. Time and again, it writes a beat to a
+// row on the source, and reads the row on each replica. A beat is the time since NewDelays, by the
+// clock of this process. A beat's delay is the time from the acknowledgement of its commit to the
+// first query on the replica that returns the beat.
 type Delays struct {
 	source engine.Keeper
 	pace   Pace
@@ -434,8 +434,8 @@ func standing(name string, behind, still time.Duration, halted, failed error) er
 	return fmt.Errorf("%s is %s behind the source, and has made no progress for %s; %s", name, figure.Seconds(behind.Seconds()), figure.Seconds(still.Seconds()), why)
 }
 
-// Close stops measuring and removes its row of the table Heartbeat, and the table if it then has no
-// rows. Its error says why the row or the table remains.
+// Close ends the measurement. It removes the row of d from the table Heartbeat, and then the table
+// if it has no other rows. The error says why the row or the table remains.
 func (d *Delays) Close() error {
 	d.stop()
 	d.running.Wait()

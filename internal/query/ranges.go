@@ -30,7 +30,8 @@ type keyRange struct {
 var layouts = []string{"2006-01-02", "2006-01-02 15:04:05.999999"}
 
 // ranges makes pieces of a table without partitions: ranges of its primary key with about the same
-// number of rows. If it can't, it sets p.Whole to the reason.
+// number of rows. If it can't divide the key, it sets p.Whole to the reason, and the query runs
+// whole.
 func (r *Runner) ranges(ctx context.Context, s *engine.Session, p *plan.Plan, most int) ([]plan.Piece, error) {
 	n := r.nodes[0]
 	if len(p.Table.PrimaryKey) == 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 // A store is a directory as a sequence of chunks. The store of the source has all chunks. The store
-// of a receiver has the first ones, and grows; the receiver sends them on from it.
+// of a receiver has the chunks that have arrived, in order, and sends them on to the next receiver.
 type store struct {
 	root *os.Root
 	m    *manifest
@@ -105,8 +105,8 @@ func openCopy(ctx context.Context, root *os.Root, m *manifest, checked func(n in
 	return s, s.makeFiles()
 }
 
-// tidy truncates the files that are longer than the source's, and refuses to go on if the directory
-// has files that are not part of the copy.
+// tidy truncates each file that is longer than the source's file of that name, and refuses to go on
+// if the directory has files that are not part of the copy.
 func (s *store) tidy() error {
 	want := make(map[string]*entry, len(s.m.Entries))
 	for i := range s.m.Entries {

@@ -332,8 +332,8 @@ func (m *measure) text(v float64) string {
 	return m.format(v)
 }
 
-// charts plots each measure that has a chart over the axis, with a line for each of the last
-// factor's levels.
+// charts returns a chart for each measure that is to be plotted. Its x axis is the panel's axis,
+// and it has a line for each of the last factor's levels.
 func (s *panel) charts() (out document.Charts) {
 	if s.drawn != nil {
 		return s.drawn

@@ -126,8 +126,8 @@ func (s *state) endServers(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// signal sends a signal to a process if it is the sandbox's server. The handle is opened before
-// that is checked, and always refers to the same process.
+// signal sends a signal to a process, but only if the process is the sandbox's server. The handle p
+// is opened before this check, and keeps referring to the process that was checked.
 func (s *state) signal(pid int, sig syscall.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

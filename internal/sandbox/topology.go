@@ -135,8 +135,8 @@ func (o Options) OwnMemory() int64 { return o.Memory / o.sharers() >> 20 << 20 }
 // catchUpPoll is the interval between questions whether a replica has reached a position.
 const catchUpPoll = 10 * time.Millisecond
 
-// follow waits until a replica has all that its source, head, has committed so far. It returns an
-// error if the replica ends meanwhile, which closes gone.
+// follow waits until a replica has all that its source, head, has committed so far. If the replica
+// ends meanwhile, gone is closed, and follow returns an error.
 func (i Info) follow(ctx context.Context, head Info, gone <-chan struct{}) error {
 	k, err := kindOf(i.Kind)
 	if err != nil {

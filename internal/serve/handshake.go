@@ -327,8 +327,8 @@ func (c *client) exchange(shift int) error {
 var byPeer = regexp.MustCompile(`(?i)\b(unix_socket|auth_socket)\b`)
 
 // checkPeer refuses an account that the server has just accepted, if the account has a method of
-// byPeer: the packets don't tell whether this method let it in. seq is the number of the packet
-// that the client gets.
+// byPeer: the packets don't show whether the server has accepted it by this method or by another.
+// seq is the number of the error packet for the client.
 func (c *client) checkPeer(seq byte) error {
 	account, err := c.server.ask("SHOW CREATE USER CURRENT_USER()")
 	why := "this account is authenticated by the socket's other end, which is rowmill and not the client"

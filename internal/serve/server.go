@@ -104,10 +104,10 @@ func (s *server) refusal(err error) error {
 	return err
 }
 
-// converse sends a command, and calls fn for each payload of the response, with the packet that the
-// reply expected there. An error packet is returned as a *mysqlwire.ServerError. After any other
-// error, e.g. a response of more than limit bytes, the connection can't be used any more. converse
-// sets s.last to the payload of the packet that ends the rows.
+// converse sends a command, and calls fn for each payload of the response, together with what the
+// reply expected at this place. An error packet is returned as a *mysqlwire.ServerError. After any
+// other error, e.g. a response of more than limit bytes, the connection can't be used any more.
+// converse sets s.last to the payload of the packet that ends the rows.
 func (s *server) converse(command []byte, limit int, fn func(expectation, []byte) error) error {
 	s.last = nil
 	s.reply.follow(command[mysqlwire.HeaderSize:])

@@ -3,8 +3,8 @@ package serve
 import "sync/atomic"
 
 // shapes say for each shape of statement (see session.Shape) until when statements of this shape
-// are passed on whole, unexamined. Two shapes may share a place; the one that loses it to the other
-// is then examined again.
+// are passed on whole, unexamined. Two shapes may share a place in the array. If one takes the
+// place of the other, statements of the other shape are examined again.
 type shapes [1 << 12]struct {
 	shape, until atomic.Uint64
 	why          atomic.Pointer[string]

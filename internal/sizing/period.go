@@ -14,7 +14,8 @@ import (
 var ladder = []string{"1m", "2m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "1w"}
 
 // keepParts is the least number of periods into which retention is divided. Only whole periods are
-// dropped: so up to one period, a quarter of the retention, is kept beyond it.
+// dropped, so rows are kept for up to one period longer than declared: by at most a quarter of the
+// retention.
 const keepParts = 4
 
 // FitRows returns the maximum number of rows of a period if two periods are to fit into memory.

@@ -114,9 +114,9 @@ func (s journal) End(ctx context.Context, x Exec, c *Change) error {
 	return s.run(ctx, x, fmt.Sprintf("journal of %s: end %s", c.Table, c.ID), "DELETE FROM rowmill_journal"+begun, c.begun()...)
 }
 
-// begun is the condition for the change that began when c did. Another process may have begun a
-// change with the same ID since, if this process has lost its lock. The condition excludes that
-// change.
+// begun is the condition that selects the change c, also by the time when it began. If this process
+// has lost its lock, another process may have begun a change with the same ID since. The condition
+// excludes that change.
 const begun = " WHERE table_name = ? AND id = ? AND started_us = ?"
 
 func (c *Change) begun() []any { return []any{c.Table, c.ID, c.Started.UnixMicro()} }

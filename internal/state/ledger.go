@@ -140,9 +140,9 @@ func Before(ctx context.Context, l engine.Loader, f *Source, dropped *int64) (ro
 
 // Rows returns what to insert in the transaction that inserts the batch's rows. First comes the
 // batch's line of the ledger: if it exists already, the insert fails with engine.ErrDuplicateKey.
-// If rolled is true, notes of the changed ranges follow, which roll-ups read again if the batch was
-// late: that is known only after the commit. The insert of a note never waits for another
-// transaction.
+// If rolled is true, notes of the changed ranges follow, so that roll-ups read these ranges again
+// if the batch was late. Whether it was late is known only after the commit. The insert of a note
+// never waits for another transaction.
 func (b *Batch) Rows(rolled bool) []engine.Rows {
 	line := noteRows(ledgerTable)
 	fill(line.Batch, slices.Concat([]any{b.Table, b.ID, b.Lower, b.Upper}, b.args(), []any{time.Now().UnixMicro()})...)

@@ -31,7 +31,7 @@ const (
 // The block bootstrap divides the rows into equal parts, and draws parts with replacement. It draws
 // blocks of neighbouring parts, because the rates of neighbours depend on each other. A block is
 // longer than a checkpoint's stall. With a thousand rounds, two digits of a 95% interval are
-// reproducible; with two hundred, a variance to a tenth.
+// reproducible. With two hundred rounds, a variance is reproducible to within a tenth.
 const (
 	bootParts      = 100
 	bootBlock      = 5

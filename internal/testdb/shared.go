@@ -35,7 +35,7 @@ type Shared struct {
 }
 
 // execute executes one statement, on a new connection. PostgreSQL takes several milliseconds of CPU
-// time for a new connection, so there execute keeps one.
+// time for a new connection, so execute keeps one connection to a PostgreSQL server.
 func (s *Shared) execute(ctx context.Context, statement string) error {
 	if s.Kind != "postgres" {
 		return s.Execute(ctx, statement)

@@ -210,9 +210,9 @@ func onlyDigits(text []byte, most byte) bool {
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
 // floats returns the reader of binary fractions. Append leaves a text as it is if all servers read
-// the same number from it, or if the type includes NaN. It writes another number as the shortest
-// text with the same value. Float is for untyped servers and for values that are compared; it is
-// nil if the type includes NaN.
+// the same number from it, or if the type includes NaN. Otherwise it writes the number as the
+// shortest text with the same value. Float is for untyped servers and for values that are compared.
+// It is nil if the type includes NaN.
 func (t Type) floats() Reader {
 	tooFine := t.tooFine()
 	read := func(text []byte) (float64, error) {

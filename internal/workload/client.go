@@ -38,8 +38,8 @@ type client struct {
 	epoch  int64 // of the last try: see recent
 	// again is the number of rows in doubt: as many new rows are prepared once the writer works.
 	again int
-	// pending is the client's first row that is prepared and not yet acknowledged, or idle. No period
-	// with that row or later rows is dropped.
+	// pending is the first row that the client has prepared and that is not yet acknowledged; the
+	// value idle means that there is none. No period with that row or later rows is dropped.
 	pending atomic.Int64
 }
 

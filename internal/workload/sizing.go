@@ -67,8 +67,8 @@ func (w *Insert) Measure(ctx context.Context) (err error) {
 	return w.roll(fit, why)
 }
 
-// BytesPerRow measures the size of a row in the table with its indexes, on a sample of the given
-// number of rows, in a scratch table like the one in Measure.
+// BytesPerRow measures the size of a row with its share of the indexes. It inserts a sample of the
+// given number of rows into a scratch table, and drops the table at the end.
 func (w *Insert) BytesPerRow(ctx context.Context, rows int64) (perRow float64, err error) {
 	scratch := w.scratch()
 	defer func() {

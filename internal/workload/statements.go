@@ -40,10 +40,10 @@ func (s *Statements) Text() string {
 // shownRows is the number of rows of a batch in the SQL of Statements.
 const shownRows = 2
 
-// Statements returns every statement that a run executes, in order. Of an insert, it shows the
-// first rows. It does not access the database. Periods that aren't measured yet are shown with an
-// assumed length. Statements by which connections identify themselves, read settings and refresh
-// statistics are left out.
+// Statements returns every statement that a run executes, in order. It does not access the
+// database. A batch of rows is cut to its first shownRows rows. If a run would first measure how
+// long periods must be, Statements assumes a length. Statements by which connections identify
+// themselves, read settings and refresh statistics are left out.
 func (w *Insert) Statements(dropExisting, verify bool) ([]Statement, error) {
 	l := listing{w: w, dialect: w.db.Dialect()}
 	l.add("each connection", engine.Connect{})

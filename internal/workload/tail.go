@@ -123,9 +123,9 @@ func (t *table) trim() {
 // A heldClient is a client of a table of constant size: its inserts wait for the table's deletes.
 type heldClient struct{ *client }
 
-// Await implements bench.Waiter. A client's rows wait while the table has too many rows. They don't
-// wait if the next delete is to delete them, because that delete waits for them: the client may
-// have prepared them long before other clients filled the table.
+// Await implements bench.Waiter. A client's rows wait while the table has too many rows. But rows
+// that the next delete is to remove don't wait, because the delete waits until they are inserted.
+// (The client may have prepared them long before other clients filled the table.)
 func (c heldClient) Await(ctx context.Context) error {
 	t := &c.table.tail
 	return t.moved.await(ctx, func() bool {
@@ -159,8 +159,8 @@ const (
 	opQuery  = "query"
 )
 
-// A deleter removes the oldest rows of one table, as many as were inserted. Each table has one
-// deleter, so that the deleted rows are all rows below a certain row.
+// A deleter removes the oldest rows of one table, as many as were inserted. Each table has only one
+// deleter, so that the deleted rows are always the table's first rows, without a gap.
 type deleter struct {
 	connection
 	w     *Insert

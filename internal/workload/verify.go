@@ -17,9 +17,9 @@ type Proof struct {
 	// Expected is the number of rows that were acknowledged and not dropped since; Found is the
 	// number of rows in the tables. Both include the rows of batches in doubt that were committed.
 	Expected, Found int64
-	// Lost is the number of expected rows that are missing because they were acknowledged shortly
-	// before the server was killed, and its settings allow their loss. A sound table has Expected =
-	// Found + Lost.
+	// Lost is the number of expected rows that are rightly missing: they were acknowledged shortly
+	// before the server was killed, and the server's settings allow the loss of such rows. In a sound
+	// table, Expected = Found + Lost.
 	Lost int64
 	// Checksum is true if the rows found are exactly the rows that were sent, apart from the rows
 	// counted in Lost.

@@ -109,7 +109,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	s := &f.spec
 	s.Workload = experiment.Insert
 	targetVar(flags, s)
-	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see above")
+	flags.StringVar(&s.Preset, "preset", "classic", "`name` of a table and its rows, listed above")
 	f.table.define(flags)
 	flags.StringSliceVar(&s.Layouts, "layout", []string{workload.Plain}, "layouts to measure, `list` of "+strings.Join(workload.Layouts(), ", "))
 	cli.IntVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")

@@ -23,7 +23,8 @@ type compareFlags struct {
 	// a and b select the runs of the two sides.
 	a, b experiment.Selection
 	// threshold is a share. The command fails if the second side's rate is lower by more than this
-	// share, and the confidence interval shows that it is lower; negative means never.
+	// share, and the confidence interval shows that it is lower. If threshold is negative, the command
+	// never fails for this reason.
 	threshold float64
 	// repeat is how often both sides are run again; 0 compares the recorded runs.
 	repeat int

@@ -41,7 +41,7 @@ func (t oneTarget) String() string     { return strings.Join(*t.targets, ",") }
 func (oneTarget) Type() string         { return "string" }
 
 func replicaVar(flags *pflag.FlagSet, s *experiment.Spec) {
-	flags.StringArrayVar(&s.Replicas, "replica", nil, "`URL` of a replica of the target, to measure its delay; may be given several times (default those\nof sandbox:...?replicas=N)")
+	flags.StringArrayVar(&s.Replicas, "replica", nil, "`URL` of a replica of the target, to measure its delay; may be given several times (default the\nreplicas of sandbox:...?replicas=N)")
 }
 
 // timeVar defines the flag for how long a verb of bench measures.

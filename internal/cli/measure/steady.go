@@ -58,7 +58,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	targetVar(flags, &s)
 	timeVar(flags, &s.MaxTime, steadyFor, "hold the load for this `time`")
 	flags.Var(cli.RateOf(&s.Rate, ""), "rate", "rows per second to hold")
-	cli.DurationVar(flags, &s.P99, "p99", 0, "an interval is below target if its 99th percentile, counted from when inserts were due, is above this `time` (default no limit)")
+	cli.DurationVar(flags, &s.P99, "p99", 0, "an interval is below target if the 99th percentile of its inserts' latencies, each counted from when the insert was due, is above this `time` (default no limit)")
 	flags.StringVar(&s.Preset, "preset", "classic", "`name` of the table and its rows, see rowmill bench insert --help")
 	cli.IntVar(flags, &s.Batch, "batch", steadyBatch, "rows in one transaction, `N`")
 	cli.IntVar(flags, &s.Writers, "writers", 1, "clients that share the load, each on a connection of its own; `N`")

@@ -319,9 +319,10 @@ func fewerDigits(c engine.AggregateCall) bool {
 // expects at most 10^12 rows.
 const digitsOfRows = 12
 
-// sumDigits returns how many digits before the point the server keeps of a sum, or -1 if no SUM or
-// AVG can need more. If the sum of the rows that are read first needs more digits, the server
-// replaces that sum by the largest number. So the result depends on the order of the rows.
+// sumDigits returns how many digits before the point the server keeps of a sum, or -1 if the sum of
+// 10^12 rows can't need more digits. If the sum of the rows that the server has read so far needs
+// more, the server replaces this sum by the largest number. So the result depends on the order of
+// the rows.
 func sumDigits(c engine.AggregateCall) int {
 	if c.Name != "sum" && c.Name != "avg" || c.Inputs[0].Class != engine.ClassDecimal {
 		return -1
@@ -429,8 +430,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 		same.Value, same.Tie, same.Alone = "CAST($1 AS CHAR)", "$2 = 1", true
 		return same, true
 	case c.Result.Class == engine.ClassInt || c.Result.Class == engine.ClassDecimal || c.Result.Class == engine.ClassBytes || c.Result.Class == engine.ClassTime:
-		// Within an expression, MySQL may take the extreme of a BIGINT UNSIGNED for a signed
-		// number. No other type has this fault.
+		// Within an expression, MySQL may take the MIN or MAX of a BIGINT UNSIGNED for a signed number.
+		// No other type has this fault.
 		same.Alone = mysql && c.Result.Native == "BIGINT" && c.Result.Unsigned
 		same.Steps = []engine.MergeStep{engine.MergeMin}
 		if c.Name == "max" {

@@ -270,8 +270,8 @@ func (l layout) before(p rolling.Partition) []rolling.Partition {
 }
 
 // removal renders the removal of an empty partition. If it is the first period, its range goes to
-// the floor, so that the next period keeps its lower bound. The range of any other period goes to
-// the next period.
+// the floor (the partition below all periods), so that the next period keeps its lower bound. The
+// range of any other period goes to the next period.
 func (d partitioner) removal(t *engine.Table, l layout, i int) (string, error) {
 	p := l.parts[i]
 	if i > 0 || !floored(t) {

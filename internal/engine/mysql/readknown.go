@@ -38,8 +38,9 @@ type knownTable struct {
 // incomplete are parts of the names of SQL modes in which SHOW CREATE TABLE omits something.
 var incomplete = []string{"_OPTIONS", "MYSQL"}
 
-// get returns a copy of the description of a table that now has this identity; nil if there is
-// none. With locked, the description must have been read while the table was locked.
+// get returns a copy of the remembered description of a table; nil if there is none, if it is too
+// old, or if the table had another identity when it was read. With locked, the description must
+// also have been read while the table was locked.
 func (k *knownTables) get(t *engine.TableParts, identity []string, locked bool) *engine.TableParts {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -143,8 +143,9 @@ func (p *proving) ask(ctx context.Context, x querent) error {
 	})
 }
 
-// again is called when the table is locked. It fails the change if a proof no longer holds, because
-// rows were committed to a partition after the proof. The partition may have been empty then.
+// again is called when the table is locked. If prove has already compared the rows, again fails the
+// change if rows were committed since to one of the old partitions, even to one that was empty.
+// Otherwise it compares the rows now.
 func (p *proving) again(ctx context.Context, c *changer) {
 	switch {
 	case c.err != nil || len(p.have) == 0:
@@ -429,8 +430,8 @@ func (d partitioner) convert(t *engine.Table, p rolling.Partition, table string)
 }
 
 // replaceRows carries out a Replace by moving rows: in one transaction, the rows of the old
-// partitions go to the tables Out, and the rows of the table With into the rolling table. Several
-// old partitions are then merged into one: the server copies their rows under a lock.
+// partitions go to the tables Out, and the rows of the table With into the rolling table. If there
+// are several old partitions, the server then merges them, and copies their rows under a lock.
 func (c *changer) replaceRows(ctx context.Context, s engine.Replace) {
 	have, out := c.toReplace(ctx, s)
 	with, left := c.look(ctx, s.With), c.filled(ctx, c.Quote(s.With))

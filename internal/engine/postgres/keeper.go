@@ -159,8 +159,8 @@ const (
 )
 
 // leadSession are settings with which the server detects a dead client within about 11 s, instead
-// of two hours, and closes no idle connection. On a Unix socket, the server refuses the TCP
-// settings that it lacks there; these errors are ignored.
+// of two hours, and closes no idle connection. On a Unix socket there are no TCP settings: the
+// server refuses to set them, and these errors are ignored.
 var leadSession = []string{
 	"SET tcp_keepalives_idle = 5", "SET tcp_keepalives_interval = 2", "SET tcp_keepalives_count = 3", "SET tcp_user_timeout = 11000",
 	"SET idle_session_timeout = 0",

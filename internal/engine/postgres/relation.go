@@ -167,7 +167,7 @@ func (c *changer) quiet(ctx context.Context, tables ...string) {
 
 // seen waits until no transaction reads from a snapshot older than the CHECK of a detached table.
 // Once the table is a partition, such a snapshot would show neither its rows nor the old partition.
-// It ignores a transaction of one statement: its snapshot ends with its locks at the latest.
+// seen ignores a transaction of one statement: its snapshot ends no later than its locks.
 //
 // backend_xmin alone is not enough: a long write transaction in any database makes new snapshots
 // look as old as itself. seen therefore excludes transactions that began after this process first

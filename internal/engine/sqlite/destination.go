@@ -108,8 +108,9 @@ func (d *destination) stored(name string) (*stored, error) {
 	})
 }
 
-// fits returns an error if column By isn't of times, or of integers, as the table requires. Other
-// values would be stored in a period in which no query searches for them.
+// fits returns an error if the table rolls by times and column By of b has no times, or if the
+// table rolls by integers and the column has no integers. Other values would be stored in a period
+// in which no query searches for them.
 func (d *destination) fits(b *engine.Batch) error {
 	if !d.table.Rolling() {
 		return nil

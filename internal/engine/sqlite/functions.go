@@ -135,7 +135,8 @@ func (recipes) Aggregate(c engine.AggregateCall) (engine.Recipe, bool) {
 }
 
 // integerSum is the sum of the integers in a piece. It is the text 'other' if the piece has values
-// of other types, or if the absolute values add up to 1e16 or more. Then the query runs whole: it
-// depends on the order of the additions whether SQLite refuses a large sum. The sums of 500 pieces,
-// one for each SELECT that a view can have, add up to less than 5e18, within SQLite's integers.
+// of other types, or if the absolute values add up to 1e16 or more. A query with such a piece runs
+// whole, because the order of the additions decides whether SQLite refuses a large sum. The sums of
+// 500 pieces, one for each SELECT that a view can have, add up to less than 5e18, within SQLite's
+// integers.
 const integerSum = "CASE WHEN total(abs(CAST($1 AS REAL))) < 1e16 AND total(typeof($1) NOT IN ('integer', 'null')) = 0 THEN sum($1) ELSE 'other' END"

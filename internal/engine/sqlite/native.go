@@ -13,9 +13,9 @@ import (
 // calls, for the C code and for its translation to Go.
 
 // A stmt is a prepared statement. Its method run executes it several times, each time with the next
-// of the bound values, in the format of appendBound. run returns the number of rows of a query, or
-// of rows that the statement itself has changed, without those that triggers changed. close may be
-// called after the connection was closed.
+// of the bound values, in the format of appendBound. run returns the number of rows that a query
+// has returned, or that another statement has changed; rows changed by triggers don't count. close
+// may be called after the connection was closed.
 type stmt struct {
 	db handle
 	p  pointer

@@ -136,8 +136,9 @@ func (db *database) Bind(query string) string { return query }
 
 func (db *database) Classify(err error) error { return classify(err) }
 
-// textOf returns a value as text. In a column with the affinity of the value's own column, SQLite
-// reads the text back as the same value. SQLite's own conversion of a real keeps only 15 digits.
+// textOf returns a value as text. If the text is stored in a column that has the affinity of the
+// value's own column, SQLite reads it back as the same value. SQLite's own conversion of a real
+// keeps only 15 digits.
 func textOf(v any) any {
 	switch v := v.(type) {
 	case float64:
@@ -214,8 +215,9 @@ const (
 	gap             = 120 * time.Millisecond
 )
 
-// A pace enforces the gaps after long transactions of this process, or between the transactions of
-// loaders. Writers of batches never wait for a gap: the gaps give them a chance to take the lock.
+// A pace enforces gaps in which rowmill leaves the lock free. One pace has the gaps after long
+// transactions of this process, another has the gaps between the transactions of loaders. Writers
+// of batches never wait for the end of a gap: the gaps give them a chance to take the lock.
 type pace struct {
 	mu   sync.Mutex
 	next time.Time

@@ -56,8 +56,8 @@ func New(c Config) *Killer {
 // Died returns a channel that is closed when the server has ended without being killed.
 func (k *Killer) Died() <-chan struct{} { return k.died }
 
-// Outage returns a channel that is closed when a server is back; nil if the server is up. It serves
-// as bench.Config.Outage.
+// Outage returns a channel that is closed when a server that was killed accepts connections again;
+// nil if the server is up. It serves as bench.Config.Outage.
 func (k *Killer) Outage(server int) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -285,8 +285,9 @@ func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notatio
 	return Column{Reader: read, SchemaColumn: c}, as, err
 }
 
-// Destination takes the names of the fields from the options, the header or the table s. It calls
-// of with these names, and returns the target that of returns; nil if the source is empty.
+// Destination takes the names of the fields from the options, the header or the table s. It passes
+// these names to the function of, and returns the target which that function returns. If the source
+// is empty, it returns nil.
 func (c *Cutter) Destination(ctx context.Context, s *engine.Schema, of func(names []string) (*Target, error)) (*Target, error) {
 	f := c.Format
 	record, err := c.peek(ctx)

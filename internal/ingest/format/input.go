@@ -211,8 +211,8 @@ func (in *Input) Close() error {
 	return in.file.Close()
 }
 
-// WithFile calls fn with a file and a reader that ends with ctx. It does not wait for a writer of
-// the file.
+// WithFile opens a file by open, and calls fn with the file and with a reader, which fails when ctx
+// ends. The reader does not wait for a writer of the file to append more.
 func WithFile(ctx context.Context, path string, open func() (*Input, error), fn func(*Input, io.Reader) error) error {
 	in, err := open()
 	if err != nil {

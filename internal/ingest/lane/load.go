@@ -254,8 +254,9 @@ func (l *Load) Elapsed() time.Duration { return max(time.Since(l.began), 1) }
 type produce func(ctx context.Context, out chan<- *Batch) error
 
 // Run sends the batches of produce concurrently, and passes each committed batch to done, in any
-// order. When ctx ends, batches in flight are completed. With drain, all other batches that produce
-// has produced are also sent, and the rows of those that fail are counted as lost.
+// order. When ctx ends, Run completes the batches that are being sent. With drain, it then also
+// sends the batches that produce has sent to out, and it counts the rows of every batch that fails
+// as lost.
 func (l *Load) Run(ctx context.Context, drain bool, produce produce, done func(context.Context, *Batch, state.Batch) error) error {
 	// Sending continues for up to l.opt.Patience after ctx has ended.
 	work, fail := context.WithCancelCause(context.WithoutCancel(ctx))

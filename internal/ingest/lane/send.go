@@ -294,8 +294,8 @@ func (l *Load) dontCompare(why error) {
 	l.comparing.off = true
 }
 
-// divide rejects the rows of a parsed batch that have no period, and passes the rows to publish to
-// the collector. It returns the ranges of the rows that are left to send.
+// divide rejects the rows of a parsed batch that have no period, and passes the rows that are to be
+// published to the collector. It returns the ranges of the rows that are left to send.
 func (s *sender) divide(ctx context.Context, b *Batch, p *format.Parser) ([]state.Extent, error) {
 	if s.collector == nil {
 		return s.periods.check(ctx, s, p)

@@ -38,8 +38,9 @@ func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration
 	return nil
 }
 
-// PlanUndo plans the end of a takeover. PlanRemoval's steps remove the table from rowmill. Further
-// steps restore the partitions that apply has removed and the programs that it has stopped.
+// PlanUndo plans the end of a takeover. Like PlanRemoval, it plans steps that remove the table from
+// rowmill. Further steps restore the partitions that apply has removed and the programs that apply
+// has stopped.
 func PlanUndo(ctx context.Context, t *maintain.Table) (*Plan, error) {
 	undo, err := t.State.Undos(ctx, t.Table.Name)
 	if err != nil {

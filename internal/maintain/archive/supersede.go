@@ -57,8 +57,9 @@ func sameRows(a, b Info) bool {
 	return a.Rows == b.Rows && a.Sum == b.Sum && len(a.columns) == len(b.columns)
 }
 
-// makeUp reports whether parts, files of parts of a period, don't overlap and together have exactly
-// the rows of whole, the file of the period. The checksums of the parts can be added up.
+// makeUp compares the files of parts of a period with whole, the file of the entire period. It
+// reports whether the parts don't overlap and together have exactly the rows of whole. The
+// checksums of the parts can be added up.
 func makeUp(parts []Info, whole Info) bool {
 	var rows int64
 	var a, b uint64

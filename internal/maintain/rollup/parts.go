@@ -47,8 +47,9 @@ type tracing struct {
 	paused time.Time
 }
 
-// Computing the buckets of suspects again is followed by a pause, in which no suspects are
-// computed. The pause is pauseFactor times the time that the computation took, at most maxPause.
+// After the buckets of suspects (see tracing) were computed again, there is a pause in which
+// suspects are not computed. The pause is pauseFactor times as long as the computation took, at
+// most maxPause.
 const (
 	pauseFactor = 9
 	maxPause    = time.Hour
@@ -122,9 +123,9 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 	return was.At
 }
 
-// If the table's definition has changed, another rowmill process may have made the change, and be
-// about to record that. The record may take settledTries times settledPoll; after that, partitions
-// are computed again.
+// If the table's definition has changed, another rowmill process may have changed it, and be about
+// to record this. lastWritten waits for the record up to settledTries times settledPoll. If there
+// is none by then, the buckets of the partitions are computed again.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond

@@ -41,10 +41,10 @@ const (
 	passTime = 5 * time.Second
 )
 
-// Each lane has a slot, which one table of the database has at a time; looks have a slot, too. If a
-// table's last look or last creation of periods has failed, the next attempt uses a second slot,
-// e.g. "look again": while the attempt waits for a lock, it delays only other failed tables. In the
-// other lanes, failed tables wait behind all others.
+// Each lane has a slot, which only one table of the database holds at a time. Looking at a table
+// needs a slot, too. If a table's last look or last creation of periods has failed, the next
+// attempt uses a second slot, e.g. "look again": while the attempt waits for a lock, it delays only
+// other failed tables. In the other lanes, failed tables wait behind all others.
 const (
 	looking maintain.Lane = "look"
 	failing maintain.Lane = " again"

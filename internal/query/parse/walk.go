@@ -37,8 +37,8 @@ func (o *Over) Exprs() []*Expr {
 	return list
 }
 
-// Any reports whether the function is returns true for an expression, or for an expression within
-// it. Any doesn't enter queries.
+// Any calls the function is for an expression and for the expressions within it, and reports
+// whether any call returns true. Any doesn't enter queries.
 func Any(e *Expr, is func(*Expr) bool) bool {
 	found := false
 	Walk(e, func(e *Expr) bool {

@@ -191,9 +191,9 @@ func (b *block) loose(list, keys []*parse.Expr) error {
 	return nil
 }
 
-// outside is the statement with the merged rows in place of the block. The limit makes the server
-// store these rows. Without a limit, the server might compute with more digits than the columns of
-// a derived table have.
+// outside returns the statement with final, the merged rows, in place of the block. If the block
+// has no LIMIT, outside adds one, because it makes the server store the merged rows. Without a
+// LIMIT, the server might compute with more digits than the columns of a derived table have.
 func (b *block) outside(final string) string {
 	if b.limit < 0 {
 		final += b.limitText(math.MaxInt64, 0)

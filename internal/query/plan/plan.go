@@ -120,9 +120,9 @@ type Partials struct {
 	// texts before and after it. For example, FROM t AS x has the operand t; a piece replaces it with
 	// t PARTITION (p1), or with a derived table in parentheses.
 	Partial [2]string
-	// Sample is the client's statement, split at the same operand. It runs on one partition if the
-	// types of the columns are known only from a result. Joined reports that the statement also reads
-	// other tables.
+	// Sample is the client's statement, split at the same operand as Partial. If the types of the
+	// columns are known only from a result, the statement is run on one partition. Joined reports that
+	// the statement also reads other tables.
 	Sample [2]string
 	Joined bool
 	// PartialColumns describe the result of a piece: first the keys, then the parts of the

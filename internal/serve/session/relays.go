@@ -55,9 +55,9 @@ func (s *Session) Relays(t []byte, complete bool) bool {
 	return bytes.IndexByte(rest, '(') >= 0 && s.callsUnknown(rest, f.word == "insert" || f.word == "replace", false, complete)
 }
 
-// setRelays reports whether a SET makes the session relayed, because it sets a variable about
-// transactions, except for the whole session or the server; because it may call a function of a
-// user; or because it is MariaDB's SET STATEMENT, which contains another statement.
+// setRelays reports whether a SET makes the session relayed. This is so if the SET may call a
+// function of a user, if it is MariaDB's SET STATEMENT, which contains another statement, or if it
+// sets a variable about transactions without first saying SESSION, LOCAL or GLOBAL.
 func (s *Session) setRelays(t []byte) bool {
 	scope, _ := firstWord(bytes.TrimPrefix(SkipBlank(t), []byte("@@")))
 	scoped := equalFold(scope, "session") || equalFold(scope, "local") || equalFold(scope, "global")

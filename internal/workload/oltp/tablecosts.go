@@ -19,8 +19,8 @@ const (
 	endPatience = 10 * time.Second
 )
 
-// Later completes the cost c and adds it to the costs. The phase of c began at began, after the
-// tables were created.
+// Later completes c, the costs of a phase after the creation of the tables, and adds c to the costs
+// of the run. began is when the phase began.
 func (w *Tables) Later(ctx context.Context, c result.TablesCost, began time.Time) error {
 	c.Objects, c.Seconds = w.made, time.Since(began).Seconds()
 	if err := w.cost(ctx, &c); err != nil {

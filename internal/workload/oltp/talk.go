@@ -110,8 +110,8 @@ func (c *talk) done(ctx context.Context, s *engine.Session, value string) (done 
 	return err == nil && text == value, err
 }
 
-// recover rolls back after an error, on a new session if the connection is lost. If the server
-// answered COMMIT with an error, the transaction is not committed, and done needn't ask.
+// recover rolls back after an error, on a new session if the connection is lost. If the connection
+// is not lost, the transaction is certainly not committed, and done needn't ask whether it is.
 func (c *talk) recover(ctx context.Context, failed error) error {
 	if !errors.Is(failed, engine.ErrConnectionLost) {
 		c.asked = ""
