@@ -32,7 +32,7 @@ type limitFlags struct {
 func (f *limitFlags) define(flags *pflag.FlagSet) {
 	cli.IntWithin(flags, &f.running, "max-running", 0, 0, math.MaxInt32, "copy rows only while fewer than `N` statements run on the server; 0 is any number (default 0)")
 	cli.IntWithin(flags, &f.critical, "critical-running", 0, 0, math.MaxInt32, "stop once `N` statements run on the server; the next start continues; 0 is never (default 0)")
-	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows so that no --replica falls further behind than this; 0s is any lag (default 0s)")
+	flags.DurationVar(&f.lag, "max-lag", 0, "copy rows so that no --replica falls further behind than this; 0s allows any lag (default 0s)")
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
 	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")
 	flags.StringVar(&f.file, "throttle-file", "", "copy rows only while this `FILE` doesn't exist")

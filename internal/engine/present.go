@@ -88,8 +88,8 @@ func (h *Head) Seconds(base int64) (length, offset int64) {
 	return length, offset
 }
 
-// SliceOf returns the number of a position's slice. For an integer column, base is -1; for a column
-// of times, see Seconds.
+// SliceOf returns the number of the slice in which a position lies. For an integer column, base is
+// -1. For a column of times, base is the base of Seconds.
 func (h *Head) SliceOf(position, base int64) int64 {
 	if base < 0 {
 		return (position - h.Origin) / h.Slice

@@ -18,9 +18,9 @@ import (
 // its values.
 type TableSampler interface {
 	Keeper
-	// SampleTable reads rows of a table, on at most a share o.Share of its pages. columns are
-	// expressions of Words, which are evaluated for each row. fn gets their values as texts, which are
-	// valid until the next row. Rows with the same block number are neighbors on disk.
+	// SampleTable reads rows of a table, from at most the share o.Share of the table's pages. columns
+	// are expressions of Words, which are evaluated for each row. fn gets their values as texts, which
+	// are valid until the next row. Rows with the same block number are neighbors on disk.
 	SampleTable(ctx context.Context, s *Schema, columns []string, o Sampling, fn func(block int, row []sql.NullString)) (*TableSample, error)
 }
 

@@ -14,8 +14,8 @@ import (
 // counts as dropped if it was sealed and has passed retention: its roll-ups stay as they are. All
 // other missing rows count as deleted, and the roll-ups are computed again without them.
 
-// noteLost is called when the range p may have lost rows. It records the periods that other
-// programs have dropped. It does nothing if retention still keeps all of p.
+// noteLost is called after the raw rows of p were read. If retention no longer keeps all of p,
+// noteLost records the periods that other programs have dropped.
 func (t dropper) noteLost(ctx context.Context, p rolling.Period) error {
 	if t.Declared.Keep.IsZero() {
 		return nil

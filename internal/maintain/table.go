@@ -250,8 +250,8 @@ type failures struct {
 	logged           atomic.Int64 // the number of entries that this process has logged
 }
 
-// news reports whether Say is to be called with a result. A failure is news once, until the action
-// succeeds or fails for another reason.
+// news reports whether Say is to be called with a result. A failure is news the first time, and
+// then not before the action has succeeded or fails for another reason.
 func (f *failures) news(action, detail string, err error) bool {
 	what := action + " " + detail
 	switch {

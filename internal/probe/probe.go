@@ -279,8 +279,8 @@ func (p *Probe) Warnings() []string {
 	return out
 }
 
-// Start takes the initial readings, from which the first Sample, ClientCPUSeconds and
-// ServerCPUSeconds count. It may wait for the servers for a whole interval.
+// Start takes the initial readings. The first Sample, ClientCPUSeconds and ServerCPUSeconds count
+// from these readings. It may wait for the servers for a whole interval.
 func (p *Probe) Start(ctx context.Context) {
 	p.read(ctx, 0, p.interval)
 	p.client.used = 0

@@ -241,9 +241,9 @@ func (c *compared) Row(values [][]byte) error {
 	return nil
 }
 
-// orderColumns returns the leading columns of ORDER BY whose order can be checked. It ends before
-// the first expression or text, since a collation may leave the order of texts open. more reports
-// that ORDER BY continues there.
+// orderColumns returns the leading columns of ORDER BY whose order can be checked. It omits the
+// first column that is an expression or a text, and all after it: a collation may leave the order
+// of texts open. more reports that there are such columns.
 func orderColumns(text string, syntax sqltext.Syntax, cols []engine.ResultColumn) (out []int, more bool) {
 	q, err := parse.Parse(text, syntax)
 	if err != nil {

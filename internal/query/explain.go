@@ -253,8 +253,8 @@ func movedBy(p *plan.Plan) (n *int64, text string) {
 	return nil, "at most one for each group and piece"
 }
 
-// snapshotOf says whether the sessions see the same rows, what is cached, and why the query would
-// be run whole.
+// snapshotOf returns texts that say whether all sessions see the same rows, what of the answer is
+// cached, and why the query would be run whole; "" if it would not.
 func (r *Runner) snapshotOf(ctx context.Context, p *plan.Plan) (snapshot, cache, whole string, err error) {
 	if r.o.Lock {
 		return "one for all sessions, if need be by a brief lock against writes, which is taken when the query runs", "", "", nil

@@ -386,8 +386,8 @@ type fault struct{ error }
 
 func (f fault) Unwrap() error { return f.error }
 
-// faultOf makes an error a fault, except a refusal or the loss of the sender: these end only the
-// session.
+// faultOf returns an error as a fault, which ends the receiver. It returns a refusal, or the loss
+// of the sender, unchanged, because these errors only end the session.
 func (r *receiver) faultOf(me string, err error) error {
 	if _, ok := errors.AsType[*refusal](err); ok || errors.Is(err, context.Canceled) {
 		return err

@@ -111,7 +111,8 @@ func (c *gridCell) middle(figure int) float64 {
 }
 
 // extremes returns the least and the greatest value of the first figure over the counted samples.
-// If a sample's figure is a median of several measurements, their extremes count, too.
+// If a sample's figure is a median of several measurements, the least and the greatest of these
+// count, too.
 func (c *gridCell) extremes() (low, high float64) {
 	var all []float64
 	for _, s := range c.counted() {

@@ -236,8 +236,8 @@ func (c *client) examines(p []byte) bool {
 	return kind != session.Other || c.answered != nil
 }
 
-// asks returns what a command asks for. A query is passed on if a query of the same shape was found
-// not worth splitting a moment ago.
+// asks returns the kind and the shape of a command. If a query of the same shape was found not
+// worth splitting a moment ago, the kind of a query is session.Other: it is passed on whole.
 func (c *client) asks(p []byte) (kind session.Kind, shape uint64) {
 	if c.front.o.Answer == nil {
 		return session.Other, 0

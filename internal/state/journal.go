@@ -56,7 +56,7 @@ func (c *Change) Drops() (rolling.Partition, bool) {
 type journal struct{ *database }
 
 // Begin records a change, before its first step. If a change with its ID is already in progress,
-// Begin reads that one into c instead, and returns false.
+// Begin reads the change in progress into c instead, and returns false.
 func (s journal) Begin(ctx context.Context, c *Change, data any) (bool, error) {
 	old, err := s.Change(ctx, c.Table, c.ID)
 	if err != nil {

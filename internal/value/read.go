@@ -53,8 +53,9 @@ type Server struct {
 
 // A Reader reads the values of a column from text. It refuses values that the server would change
 // silently. It also refuses values that the type doesn't have but an untyped server would store.
-// Only the function for the form in which values are sent is set; a Float may have two, because its
-// values can be sent as numbers or as text. No function retains or changes the text.
+// Only one of its functions is set: the one for the form in which the values are sent. The Reader
+// of a Float may have two, because values can be sent as numbers or as text. No function retains or
+// changes the text.
 type Reader struct {
 	// Int returns an integer, or for a Time microseconds since 1970 in UTC.
 	Int   func(text []byte) (int64, error)

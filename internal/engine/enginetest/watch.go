@@ -148,8 +148,8 @@ func (s suite) sizes(t *testing.T) {
 				write(t, w, b)
 			}
 			full := measure()
-			// A row has 24 or some 200 bytes. Servers estimate sizes and compress rows, but not with an
-			// error of a factor of 100.
+			// A row has 24 or some 200 bytes. Servers estimate sizes, and compress rows, but the sizes are
+			// not wrong by a factor of 100.
 			if full.Data <= empty.Data || full.Index <= 0 || full.Data < 20000*2 || full.Data > 20000*2000 || full.Index > 20000*2000 {
 				t.Errorf("from %+v to %+v for 20000 rows", empty, full)
 			}

@@ -175,7 +175,7 @@ func (db sizer) files(ctx context.Context, from querent, table string) (map[stri
 
 // tablespace returns the number of the tablespace that belongs to this table alone. It returns 0 if
 // there is none, or without the privilege PROCESS. After a crash, MySQL's list of tablespaces may
-// lack the table's; the view INNODB_TABLES has it, but is slow to read.
+// lack this one; the view INNODB_TABLES has it, but is slow to read.
 func (db sizer) tablespace(ctx context.Context, from querent, table string) (space int64, err error) {
 	files, err := db.files(ctx, from, table)
 	if f, ok := files[""]; err != nil || ok && len(files) == 1 {

@@ -230,7 +230,8 @@ func (c *changer) setFree(ctx context.Context, t *engine.Table, child, statement
 }
 
 // finishDetach finishes the interrupted detaches of t's partitions, because t can't detach another
-// partition before that. The detached tables remain. done reports whether child is one of them.
+// partition before that. The detached tables remain. done reports whether child is one of these
+// tables.
 func (c *changer) finishDetach(ctx context.Context, t *engine.Table, child string) (done bool) {
 	for _, name := range c.texts(ctx, c.pending(t)) {
 		c.run(ctx, c.dialect.detach(t, name)+" FINALIZE")

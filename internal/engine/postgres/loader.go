@@ -192,8 +192,8 @@ func (l *loader) copy(ctx context.Context, e *encoder, t *engine.Table, b *engin
 }
 
 // insert inserts rows by statements. The savepoint is a separate message, sent together with the
-// first statement: it is set even if the server can't parse that statement. The last message also
-// releases the savepoint.
+// first statement: it is set even if the server can't parse that statement. The message with the
+// last rows also releases the savepoint.
 func (l *loader) insert(e *encoder, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	var r reply
 	l.undo = ""

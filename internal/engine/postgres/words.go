@@ -109,8 +109,8 @@ func (words) MonthStart(month string) string {
 	return fmt.Sprintf("((make_date(((%s) / 12)::integer, ((%[1]s) %% 12)::integer + 1, 1) - DATE '1970-01-01')::bigint * %d)", month, microsPerDay)
 }
 
-// SkipLocked implements engine.SumWords. It is empty: notes of an open transaction
-// are not visible, and no other transaction writes a note with the same key.
+// SkipLocked implements engine.SumWords. The clause is empty: notes of an open transaction are not
+// visible, and no other transaction writes a note with the same key.
 func (words) SkipLocked() string             { return "" }
 func (words) InsertNew() (begin, end string) { return "INSERT", " ON CONFLICT DO NOTHING" }
 

@@ -158,7 +158,7 @@ type Spool struct {
 	// appending is held by Append, reading by Next and SeekTo. Both are locked before mu.
 	appending, reading sync.Mutex
 	tail               *os.File // the last segment; nil if the next record begins a new one
-	// reserved and crowded belong to Append. crowded is set after the disk was full. The next record
+	// Only Append uses reserved and crowded. crowded is set after the disk was full. The next record
 	// then begins a new segment, so that the segment before it can be removed once it is released.
 	reserved, crowded bool
 

@@ -299,8 +299,8 @@ func (s *Set) Compare(ctx context.Context) (settle func(context.Context), err er
 			_ = s.st.Redefine(ctx, s.db.SQL(), s.table.Name, last.Compared, written.Definition)
 		}
 	}
-	// A change is tried again while its lock isn't granted, and each try calls Compare. What
-	// Compare has noted in an earlier try is not noted again.
+	// A change that isn't granted its lock is tried again, and each try calls Compare. What Compare
+	// has noted in an earlier try must not be noted again.
 	if last := s.traced.last(); last.At > was.At {
 		was.Compared = last
 	}

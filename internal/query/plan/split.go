@@ -146,8 +146,8 @@ func (x *splitter) split() (err error) {
 }
 
 // carry handles columns whose usual texts don't tell the exact values; in SQLite, they lack digits
-// of floating-point numbers, and the value's type. It changes the query of the pieces to return
-// texts from which a temporary table gets the exact values.
+// of floating-point numbers, and the value's type. It changes the query of the pieces, so that they
+// return texts from which a temporary table gets the exact values.
 func (x *splitter) carry() {
 	p := x.plan
 	var list []string

@@ -127,8 +127,8 @@ func (t *Table) AddKnown(cells ...string) {
 	t.Add(cells...)
 }
 
-// Columns has the facts of several runs, one column for each run. In Text, only the runs in Shown
-// are shown, one after the other; then come the facts that all runs share.
+// Columns has the facts of several runs, one column for each run. The format Text shows only the
+// runs in Shown, one after the other, and then the facts that all runs share.
 type Columns struct {
 	Labels []string
 	Titles []string
