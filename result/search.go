@@ -344,8 +344,8 @@ func (c *Capacity) conclude() {
 const (
 	// fewOperations is the minimum for a meaningful p99: ten operations lie beyond the p99.
 	fewOperations = 1000
-	// If writers wait for the database for more than busyWriters of the time, operations begin late
-	// because of the database. If writers wait for less than idleWriters of the time, late operations
+	// If the writers wait for the database for more than busyWriters of the time, they are too few to
+	// begin operations when due. If they wait for less than idleWriters of the time, late operations
 	// are the client's fault.
 	busyWriters, idleWriters = 0.85, 0.5
 	// latePart is the share of late operations from which on the client is the cause.

@@ -78,9 +78,9 @@ func (x *execution) union(sink Sink) (err error) {
 	if x.p.Merge.Kind == plan.OnServer {
 		return x.unionOnServer(sink)
 	}
-	// A merge of groups may find only at its end that SQL permits several answers, so that the query
-	// must run whole. Branches with groups are therefore computed first and held in memory, before any
-	// row is passed on.
+	// A merge of groups may find only at its end that SQL doesn't determine the answer; the query then
+	// runs whole. Branches with groups are therefore computed first and held in memory, before any row
+	// is passed on.
 	held := make([]*kept, len(x.p.Branches))
 	branches := x.eachBranch()
 	for i, y := range branches {

@@ -120,6 +120,6 @@ func tablesOf(q *parse.Query) (tables []*parse.From, ctes map[string]bool) {
 
 func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// shortTimes matches a column of type TIME or YEAR in the text of SHOW CREATE TABLE. The modes
+// shortTimes matches a column of type TIME or YEAR in the text of SHOW CREATE TABLE. The settings
 // ANSI_QUOTES and sql_quote_show_create decide how the text quotes names, if at all.
 var shortTimes = regexp.MustCompile("(?mi)^  (?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|[^`\"\\s]+) (?:time|year)\\b")

@@ -120,7 +120,7 @@ const (
 	processList       = "information_schema.PROCESSLIST"
 	schemaProcessList = "performance_schema.processlist"
 	// errCannotConvert is MySQL 9.7's error for reading processList while any session runs a statement
-	// whose text has bytes that are no characters, or a character above U+FFFF.
+	// whose text has bytes that aren't UTF-8, or a character above U+FFFF.
 	errCannotConvert = 3854
 )
 

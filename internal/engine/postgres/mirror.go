@@ -26,8 +26,9 @@ func (m mirror) NoPosition() string {
 	return m.Quote(m.Table.By) + " >= '9999-12-31 23:59:59.999999'"
 }
 
-// Tables returns the statements that create the log and the tables of late rows. The log has no
-// sequence, so that a client's lastval() still returns the value of the table's own sequence.
+// Tables returns the statements that create the log and, if the target rolls, the table for late
+// rows. The log has no sequence, so that a client's lastval() still returns the value of the
+// table's own sequence.
 func (m mirror) Tables() []string {
 	typeOf := words{}.SumColumn
 	out := []string{fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s (%s)", m.Quote(m.Log), m.Definitions(m.Logged(), typeOf))}

@@ -124,8 +124,8 @@ func since(was state.Compared, now *engine.PartIdentities) int64 {
 }
 
 // If the table's definition has changed, another rowmill process may have changed it, and be about
-// to record this. lastWritten waits for the record up to settledTries times settledPoll. If there
-// is none by then, the buckets of the partitions are computed again.
+// to record this. lastWritten waits for the record up to settledTries times settledPoll. Without
+// a record by then, the buckets of the partitions are computed again.
 const (
 	settledTries = 5
 	settledPoll  = 200 * time.Millisecond
