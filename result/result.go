@@ -203,8 +203,8 @@ type Interval struct {
 	Retries int64 `json:"retries"`
 	// Beside contains the loads that ran beside the main load, by operation.
 	Beside map[string]Tally `json:"beside,omitempty"`
-	// BusySeconds is the time that clients generated rows, WaitSeconds the time that
-	// they waited for the database.
+	// BusySeconds is the time in which clients generated rows, WaitSeconds the time in which they
+	// waited for the database.
 	BusySeconds float64 `json:"busy_seconds"`
 	WaitSeconds float64 `json:"wait_seconds"`
 	// Counters has the figures that could be read.

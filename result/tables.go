@@ -40,8 +40,8 @@ const (
 type TablesCost struct {
 	Phase string `json:"phase"`
 	// Objects is the number of tables or partitions. Opened is how many of them one connection has
-	// opened. Connections is the number of connections; in phase TablesHeld, each has opened some
-	// tables.
+	// opened. Connections is the number of connections; in phase TablesHeld, each connection has
+	// opened some of the tables.
 	Objects     int `json:"objects"`
 	Opened      int `json:"opened,omitempty"`
 	Connections int `json:"connections,omitempty"`

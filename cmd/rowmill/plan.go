@@ -71,7 +71,7 @@ func (a planner) planCommand() *cobra.Command {
 	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
 	cli.IntWithin(flags, &f.rows, "sample-rows", sizing.DefaultSample, 1000, 5_000_000, "rows of the sample")
 	flags.Float64Var(&f.rowBytes, "row-bytes", 0, "estimate from this number of bytes per row, without a server (measured)")
-	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages the disk reads per second, for the estimate of a plain table")
+	flags.Float64Var(&f.reads, "disk-reads", defaultReads, "random pages that the disk can read per second, for the estimate of a plain table")
 	flags.StringVar(&f.disk, "disk", "", "take --disk-reads from this `DISK.jsonl` of bench disk")
 	cli.IntWithin(flags, &f.connections, "connections", engine.OpenConnections, 1, 100_000, "estimate the server's memory for `N` connections that have the table open")
 	flags.BoolVar(&f.calibrate, "calibrate", false, "measure on private servers of the same kind, in about a minute, what open partitions\nof this table cost (default false: use the costs that bench tables showed)")

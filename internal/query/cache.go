@@ -163,8 +163,8 @@ type caching struct {
 	// the versions of sealed periods' partitions that were read in the snapshot. Both are by
 	// partition.
 	before, versions map[string]string
-	// rows has the cached rows of pieces, by piece. store has the partitions whose rows are to be
-	// cached, by piece.
+	// The next two maps are by piece. rows has the cached rows of each piece that is cached. store has
+	// the partitions whose rows are to be cached.
 	rows  map[int][]byte
 	store map[int]string
 }

@@ -55,8 +55,8 @@ func (w *Insert) Crashed(at time.Time) {
 	}
 }
 
-// recent keeps the batches that a crash may lose: those acknowledged within the last keep, and
-// those that earlier crashes may have lost. The zero value keeps no batches.
+// recent remembers the batches that a crash may lose: those acknowledged less than the time keep
+// ago, and those that earlier crashes may have lost. The zero value keeps no batches.
 type recent struct {
 	keep time.Duration
 	// epoch counts the crashes. If it has changed between sending a batch and its acknowledgement,

@@ -22,8 +22,8 @@ type early struct {
 	rows    int64
 }
 
-// A copied says that rows up to the key last are copied. Rows of the source that don't satisfy the
-// condition inside have no period, and are not copied.
+// A copied says that the source's rows up to the key in last are copied. Rows that don't satisfy
+// the condition inside have no period, and are not copied.
 type copied struct {
 	last   []string
 	inside string

@@ -21,8 +21,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Accuracy is the maximum relative error of a percentile: DDSketch returns a value within this
-// error of the value that has the nearest rank.
+// Accuracy is the maximum relative error of a percentile. The percentile is the value with the
+// nearest rank; DDSketch returns a value that differs from it by at most this share.
 const Accuracy = 0.01
 
 // A sketch accumulates the values, or the sketches, of one aggregate of one row.

@@ -185,7 +185,7 @@ func (g *grouped) checkRollupNames() error {
 }
 
 // checkTwice refuses a select list with the same column of a derived table twice, as in x AS a, x
-// AS b: some servers give both the same name.
+// AS b: some servers give both columns of the result the same name.
 func (g *grouped) checkTwice() error {
 	if !g.merged || !g.traits.SwapsNames {
 		return nil
