@@ -58,9 +58,9 @@ type sqlError struct {
 // executable begins a comment that MySQL and MariaDB execute.
 var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
 
-// sqlTokens returns the tokens of a text. A comment that servers execute, e.g. /*!80000 ... */, has
-// tokens of its own; the last of them ends with the comment, so that a text cut there doesn't leave
-// the comment open.
+// sqlTokens returns the tokens of a text. The text within a comment that servers execute, e.g.
+// /*!80000 ... */, has tokens, too. The last of them includes the comment's end, so that a text
+// that is cut after this token doesn't leave the comment open.
 func sqlTokens(text string, d *dialect) (out []sqlToken, _ *sqlError) {
 	s := sqltext.NewScanner(text, d.syntax)
 	for {

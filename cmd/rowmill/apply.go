@@ -69,7 +69,7 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if the server then no longer keeps some\nof its keys unique; --dry-run names these keys (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table that an adoption has left (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
-	cli.MemoryVar(flags, &f.memory, "`SIZE` of the memory into which every = \"auto\" fits the periods, such as 8GB (the server's cache)")
+	cli.MemoryVar(flags, &f.memory, "`SIZE` of the memory for which every = \"auto\" chooses the length of periods, such as 8GB (the server's cache)")
 	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second, by which every = \"auto\" chooses the period (measured on the table)")
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; until then, the new table follows all changes")

@@ -50,7 +50,7 @@ func (a copies) copyCommand() *cobra.Command {
 			"one.\n\n" +
 			"Start rowmill copy receive on each host, then rowmill copy send at the source. All\n" +
 			"connections have TLS, and both sides prove that they know a common token; no\n" +
-			"certificates are needed. Each chunk of 4 MiB is checked by its BLAKE3.\n\n" +
+			"certificates are needed. Each chunk of 4 MiB is checked by its BLAKE3 hash.\n\n" +
 			"After a kill, the same command continues where the copy on disk ends. A host that\n" +
 			"doesn't answer, or whose disk is full, is left out and named, and the others get their\n" +
 			"copies.",

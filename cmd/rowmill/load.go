@@ -152,8 +152,8 @@ const (
 	createAnyPeriods = "always"
 )
 
-// check returns an error if the flags are invalid. It parses the flags that are texts, and sets
-// their options.
+// check returns an error if the flags are invalid. It also parses the flags whose values are texts,
+// and sets the load's options from them.
 func (f *loadFlags) check(sources []string) (err error) {
 	if err := f.checkFrom(sources); err != nil {
 		return err

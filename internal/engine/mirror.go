@@ -91,8 +91,9 @@ type Mirroring interface {
 	// CutOver renames the source to Aside and the target to Table.Name, so that clients always find
 	// one table of that name. It waits for the lock for a limited time (ErrLockTimeout).
 	CutOver(ctx context.Context, c CutOver) error
-	// CutOverStatements returns the statements of a cut-over, which executes final under the lock.
-	// remark explains what the statements don't show.
+	// CutOverStatements returns the statements of a cut-over, to be shown to the user. The statements
+	// final are among them, executed under the cut-over's lock. remark explains what the statements
+	// don't show.
 	CutOverStatements(final []string) (remark string, statements []string, err error)
 	// Recover completes or undoes a cut-over whose process was killed.
 	Recover(ctx context.Context) error

@@ -63,8 +63,8 @@ type Trial struct {
 	Spec, Whole *Spec
 	// Label is the trial's name in errors: "layout plain, repeat 2".
 	Label string
-	// Repeat counts the runs of a configuration from 1 to Repeats; both are 0 if the configuration has
-	// a single run. Side is the side of a comparison.
+	// Repeat is the run's number, from 1, among the Repeats runs of its configuration; both are 0 if
+	// the configuration has a single run. Side is the side of a comparison.
 	Repeat, Repeats int
 	Side            string
 	// Cell is the trial's cell in a matrix, Scenario its scenario; nil in other experiments.

@@ -322,7 +322,7 @@ func (m *measurement) rows() int64 {
 const (
 	// gcPercent makes Go's smallest heap 128 MiB; at 100 percent it is 4 MiB.
 	gcPercent = 3200
-	// memoryLimit, with memoryPerClient for a client's histograms and rows, limits the memory of
+	// memoryLimit, plus memoryPerClient for each client's histograms and rows, limits the memory of
 	// this process: gcPercent alone would let a large heap grow to many times its size.
 	memoryLimit     = 256 << 20
 	memoryPerClient = 1 << 20

@@ -79,10 +79,10 @@ type Summary struct {
 	dry bool
 }
 
-// Run loads sources. It returns the outcomes and the errors of the sources that were begun, in
-// their order, and a summary. A failed source doesn't end the others, unless the server can't be
-// reached. The error that Run itself returns last is about connections, or about a context that
-// ended between two sources.
+// Run loads sources. It returns the outcomes and the errors of the sources that were begun, in the
+// order of sources, and a summary. A failed source doesn't end the others, unless the server can't
+// be reached. The last result is an error that belongs to no source: about connections, or a
+// context that ended between two sources.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options
 	o.Writers, o.Every = cmp.Or(o.Writers, lane.DefaultWriters), cmp.Or(o.Every, lane.DefaultEvery)

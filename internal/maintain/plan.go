@@ -429,8 +429,8 @@ func merged(d *rolling.Declaration, parts []rolling.Partition) rolling.Partition
 	return d.Period.Named(p)
 }
 
-// mostPeriods is how many periods of the grid a partition may span from now on. 32 allows monthly
-// partitions in a table that is taken over with every = "1d".
+// mostPeriods is how many periods of the grid a partition may span, counted from the present. 32
+// allows monthly partitions in a table that is taken over with every = "1d".
 const mostPeriods = 32
 
 // Overlong returns the index of the first partition that takes rows for more than mostPeriods

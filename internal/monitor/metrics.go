@@ -48,8 +48,9 @@ func (c *counted) add(table string, e maintain.Event) {
 	c.seconds.WithLabelValues(table, action).Observe(e.Took.Seconds())
 }
 
-// scrapeWait is how long a scrape waits for a look if Prometheus doesn't send its timeout: the
-// default timeout of 10 s, minus the time for the response.
+// scrapeWait is how long a scrape may wait for rowmill's look at the tables if Prometheus doesn't
+// send its timeout. It is a second less than Prometheus's default timeout, 10 s. If Prometheus
+// sends a timeout, the scrape may wait for the timeout minus scrapeMargin.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond

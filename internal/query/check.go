@@ -44,8 +44,8 @@ type Checked struct {
 type Difference struct {
 	// What is the kind of difference, such as DiffersInValue.
 	What string
-	// Row is the number of the row in the whole answer, from 1. For an added row it is the number in
-	// the answer of the pieces.
+	// Row is the row's number, from 1, in the answer of the query that was run whole. For an added row
+	// it is the number in the answer of the pieces.
 	Row    int64
 	Column string
 	// Whole and Split are the values in the two answers. If a row is in only one of the answers,

@@ -149,9 +149,10 @@ func (r *Runner) shard(ctx context.Context, p *plan.Plan, i int) (pieces []plan.
 	return pieces, rows, "", nil
 }
 
-// local returns why a node may give another answer than the head: time zones, types or functions
-// differ. It also sets p.Whole, because the head may leave a part of each piece to the node. It
-// doesn't if the head only fetches the node's rows (Table.Rewritten).
+// local returns why a node may give another answer than the head: a time zone, type or function
+// differs, or is only on one of them. It also sets p.Whole to this reason, because the head may
+// leave a part of each piece to the node. If the head only fetches the node's rows
+// (Table.Rewritten), p.Whole stays as it was.
 func (r *Runner) local(ctx context.Context, p *plan.Plan, n *node, s *session) (why string, err error) {
 	head, is := r.nodes[0].Reader.(engine.LocalReader)
 	of, also := n.Reader.(engine.LocalReader)

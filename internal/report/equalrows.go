@@ -191,8 +191,8 @@ func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	return c
 }
 
-// percentileNames are the percentiles of latencies, each with the least number of operations from
-// which it is shown: from fewer, it would just be the longest latency.
+// percentileNames are the percentiles of latencies. Each is shown only if there are at least as
+// many operations as least says: of fewer, it would just be the longest latency.
 var percentileNames = []struct {
 	name  string
 	least int64

@@ -198,8 +198,8 @@ func (m *Matrix) rated() []*gridCell {
 	return m.cells[:n]
 }
 
-// beside returns the rate of the cell that differs from c only in one factor, where it has the
-// given level; NaN if there is no such cell.
+// beside returns the rate of the cell that has the given level of one factor, and c's levels of all
+// other factors; NaN if there is no such cell.
 func (m *Matrix) beside(c *gridCell, factor int, level string) float64 {
 	levels := slices.Clone(c.levels)
 	levels[factor] = level

@@ -138,8 +138,9 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, and a column for each run. If there are several runs, the
-// table says what was found only where a condition doesn't hold.
+// tpccProof has a row for each condition, and a column for each run. The table of a single run says
+// what the check of each condition found. The table of several runs says it only where the
+// condition doesn't hold.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {

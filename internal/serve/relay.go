@@ -229,8 +229,8 @@ func (c *client) after() {
 	c.session.After(c.server.reply.outcome())
 }
 
-// examines reports whether the session's goroutine has to look at a command. p may be the beginning
-// of its payload.
+// examines reports whether the session's goroutine has to look at a command. p is the command's
+// payload, or the beginning of the payload.
 func (c *client) examines(p []byte) bool {
 	kind, _ := c.asks(p)
 	return kind != session.Other || c.answered != nil

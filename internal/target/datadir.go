@@ -50,7 +50,7 @@ func dataDirOf(dir string) (dataDir, bool) {
 	return dataDir{}, false
 }
 
-// Stopped returns the files of a data directory that a copy must not have. It returns an error if a
+// Stopped returns the files of a data directory that must not be copied. It returns an error if a
 // server uses the directory. known is false if dir isn't the data directory of a server.
 func Stopped(dir string) (skip []string, known bool, err error) {
 	d, ok := dataDirOf(dir)

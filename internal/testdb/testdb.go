@@ -40,8 +40,9 @@ import (
 // RequireVariable is the environment variable that turns skips into failures.
 const RequireVariable = "ROWMILL_TEST_REQUIRE"
 
-// Require does nothing if err is nil. Otherwise the test needs something that is missing: what
-// names it, and err says why. Require skips the test, or fails it if RequireVariable requires it.
+// Require does nothing if err is nil. Otherwise something that the test needs is missing: what is
+// its name, and err says why it is missing. Require then fails the test if the environment variable
+// RequireVariable lists what; otherwise it skips the test.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {

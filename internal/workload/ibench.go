@@ -25,8 +25,8 @@ const (
 	batchQuery = 50
 )
 
-// ibenchSteps are the steps of the modern insert benchmark, in order, with the rate of one client.
-// In the steps after settle, each client inserts at that rate, as many rows are deleted, and other
+// ibenchSteps are the steps of the modern insert benchmark, in order. In the steps after settle,
+// each client inserts Rate rows per second, and the same number of rows is deleted. Meanwhile other
 // clients query by ranges of the indexes (qr) or by primary keys (qp).
 var ibenchSteps = []Step{
 	{Name: "l.i0", Batch: batchI0},

@@ -69,8 +69,9 @@ type lookup struct {
 	on    []string
 	// columns are the columns that a select by the index reads.
 	columns []string
-	// slots is the number of counters in Mixed.sent. exact means that each counter belongs to one
-	// key. Otherwise keys share counters, and all that is certain is that a select finds a row.
+	// slots is the number of counters in Mixed.sent. exact means that each counter belongs to one key.
+	// Otherwise several keys share a counter, and the least number of rows that a select must find is
+	// one per value.
 	slots int64
 	exact bool
 	// values returns the values by which a select finds a row, and the row's slot.

@@ -62,8 +62,8 @@ func CompareCommand(app *cli.App) *cobra.Command {
 			"two.\n\n" +
 			"Differences between the conditions of two runs are listed before the figures:\n" +
 			"durability, versions, settings, machines, schemas, workloads, unverified rows.\n\n" +
-			"Records of rowmill bench matrix, mixed, points and scan are compared in one table: each\n" +
-			"cell with the cell that was measured under the same choices, such as equal operation and\n" +
+			"Records of rowmill bench matrix, mixed, points and scan are compared in one table. Each\n" +
+			"cell is compared with the cell of the same choices, such as the same operation and\n" +
 			"clients.\n\n" +
 			"Touches no server, unless --repeat is given: it only reads the files. With --repeat, it\n" +
 			"runs the configurations of both records again, alternately (A B B A ...); it prints what\n" +

@@ -109,7 +109,7 @@ func (db *versions) partVersions(ctx context.Context, s *engine.Session, t *engi
 
 // notes checks that the table has triggers that note all changes of rows, and passes the triggers'
 // identities to fn. into is the beginning of the statement in each trigger. If a trigger is
-// missing, notes returns why, a message.
+// missing, why is a message about that.
 func (db *versions) notes(ctx context.Context, t *engine.TableParts, into string, fn func(string)) (why string, err error) {
 	want := map[string][]string{"INSERT": {"NEW."}, "UPDATE": {"OLD.", "NEW."}, "DELETE": {"OLD."}}
 	err = engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {

@@ -122,8 +122,8 @@ func (db sizer) Outside(ctx context.Context, t *engine.Table) (n int64, err erro
 // of compressed pages.
 type tablespace struct{ id, file, allocated int64 }
 
-// fileName encodes an identifier as InnoDB does in the names of files, except letters beyond ASCII:
-// tablespaces with such names are not found.
+// fileName encodes an identifier as InnoDB does in the names of files. For letters beyond ASCII,
+// InnoDB has another encoding, so tablespaces with such names are not found.
 func fileName(ident string) string {
 	var out strings.Builder
 	for _, r := range ident {

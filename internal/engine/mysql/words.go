@@ -78,9 +78,9 @@ func (d words) FromPosition(t *engine.Table, expr string) string {
 	case kindOf(t) == engine.ByInteger:
 		return "(" + expr + ")"
 	case kindOf(t) == engine.ByInstant:
-		// The position is clamped to the range: outside of it, the result would be NULL, and a comparison
-		// with NULL selects no rows. The position is multiplied by 0.000001, not divided, because the
-		// number of digits of a quotient depends on the session.
+		// The position is clamped to the range of FROM_UNIXTIME: outside of that range, the result would
+		// be NULL, and a comparison with NULL selects no rows. The position is multiplied by 0.000001,
+		// not divided, because the number of digits of a quotient depends on the session.
 		return fmt.Sprintf("FROM_UNIXTIME(LEAST(GREATEST(%s, %d), %d) * 0.000001)", expr, firstTimestamp, lastTimestamp)
 	case kindOf(t) == engine.ByDate:
 		return "DATE(" + at + ")"

@@ -59,8 +59,8 @@ func (db reader) TempTable(ctx context.Context, s *engine.Session, name, query s
 	}, nil
 }
 
-// escapedLiteral appends a literal of unknown type. Its meaning doesn't depend on
-// standard_conforming_strings.
+// escapedLiteral appends text to b as a literal of the type unknown. The literal's meaning doesn't
+// depend on standard_conforming_strings.
 func escapedLiteral(b, text []byte) ([]byte, error) {
 	b = append(b, "E'"...)
 	for _, c := range text {

@@ -19,8 +19,9 @@ const pointsUnit = "ns"
 
 var unixUnits = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond, "us": time.Microsecond, pointsUnit: time.Nanosecond}
 
-// pointEnd is End for a line of line protocol with quotes. line is the end of its first line, 0 if
-// unknown. A point may have line breaks in quoted field values; if it is malformed, it has none.
+// pointEnd is End for a line of line protocol that contains a quote. line is the end of p's first
+// line; 0 if unknown. Quoted field values of a well-formed point may contain line breaks; a
+// malformed point ends at its first line break.
 func (f *Format) pointEnd(p []byte, line int, final bool) (int, error) {
 	q := p[:min(len(p), maxQuoted)]
 	i := skipPointSpace(q, 0)

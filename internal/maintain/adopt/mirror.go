@@ -263,7 +263,7 @@ func (m *mirror) catchUp(ctx context.Context, x state.Exec) error {
 }
 
 // catchUpStatements returns two statements: one deletes from the plain table the rows that the
-// rolling table lacks, and one copies to the plain table the rows that it lacks.
+// rolling table lacks, and one copies to the plain table the rows that the plain table lacks.
 func (m *mirror) catchUpStatements() []string {
 	src, dst, cols, key := m.Quote(m.Source.Name), m.Quote(m.Target.Name), m.List(m.Columns, ""), m.List(m.Plain, "")
 	return []string{

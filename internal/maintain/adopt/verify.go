@@ -24,9 +24,10 @@ const (
 	// mostPending limits the number of logged keys that a comparison excludes. If the log has more
 	// keys in the compared range, their changes are applied first.
 	mostPending = 300
-	// rounds limits the rounds of the copy and of the comparison that go chunk by chunk. Each
-	// further round has the rows that were appended during the previous round, so few rows are left
-	// after the first. After the last round of the comparison, all remaining rows are one chunk.
+	// rounds limits the rounds in which the rows are copied, and those in which they are compared,
+	// chunk by chunk. Each further round has the rows that were appended during the previous round, so
+	// few rows are left after the first. After the last round of the comparison, all remaining rows
+	// are one chunk.
 	rounds = 3
 	// repairs limits how often a differing chunk is copied again.
 	repairs = 3

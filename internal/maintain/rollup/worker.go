@@ -31,8 +31,8 @@ const (
 	lastTurn  = time.Second
 )
 
-// exclusively waits for the preceding worker to end, calls fn as the only worker, and returns what
-// fn returns.
+// exclusively waits until no other worker computes the table's roll-ups, calls fn as the only
+// worker, and returns what fn returns.
 func (s *Set) exclusively(ctx context.Context, fn func(ctx context.Context, w *worker) (int, error)) (n int, err error) {
 	lease, err := leadOf(ctx, s.db, s.table.Name)
 	if err != nil {

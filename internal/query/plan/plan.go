@@ -202,8 +202,8 @@ type Merge struct {
 	OrderBy       []SortKey
 	NullsLast     bool  // for keys, by which groups that are equal in OrderBy are sorted
 	Limit, Offset int64 // Limit -1 is none
-	// Unique reports that no two groups are equal in all of OrderBy. Otherwise two groups may tie at
-	// an end of the limit, and the answer isn't determined.
+	// Unique reports that no two groups are equal in all of OrderBy. Otherwise the limit may separate
+	// two groups that are equal in OrderBy, and the answer isn't determined.
 	Unique bool
 
 	// Typed is a query whose result columns have the names and types of the second table; the server

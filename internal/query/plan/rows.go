@@ -177,9 +177,9 @@ func (b *block) rowItems() (columns, list []string, err error) {
 // column returns the index that an element of the select list has among the columns of the answer.
 func (b *block) column(item int) int { return b.columnOf(item, len(b.plan.Columns)) }
 
-// columnOf returns the index that an element of the select list has among the columns of a result;
-// item is its index in the list. A star before it has all columns that don't belong to other
-// elements.
+// columnOf returns the index, among the columns of a result, of an element of the select list. item
+// is the element's index in the list. A star before the element stands for all columns that don't
+// belong to other elements.
 func (b *block) columnOf(item, columns int) int {
 	if stars(b.sel.Items[:item]) > 0 {
 		return item + columns - len(b.sel.Items)

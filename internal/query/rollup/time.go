@@ -32,8 +32,8 @@ const (
 	aDay    = 24 * anHour
 )
 
-// A granule is a stretch of time within which an expression has one value. Its length is either
-// step microseconds, counted from 1970, or a number of months.
+// A granule is a range of time within which an expression has one value. Granules are step
+// microseconds long, in a grid that begins in 1970, or they are some months long.
 type granule struct{ step, months int64 }
 
 // finer returns the longest granule that divides both.

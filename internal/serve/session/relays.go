@@ -80,9 +80,9 @@ func aboutTransactions(token string) bool {
 	return p[len(p)-1] != '\'' && (containsFold(p, "isolation") || containsFold(p, "transaction"))
 }
 
-// notCalls are words that may stand before parentheses without calling a function of a user,
-// besides the functions that a Server knows. To call a user's function that has the name of a
-// built-in one, a statement must name its database.
+// notCalls are words that may stand before parentheses without calling a user's function.
+// (Session.callsUnknown also asks the Server, which knows further functions.) To call a user's
+// function that has the name of a built-in one, a statement must name its database.
 var notCalls = engine.WordSet(`
 	all and any as avg between binary by case cast char coalesce concat connection_id convert count current_user database
 	decimal distinct div else exists found_rows from group_concat having if ifnull in index is join key last_insert_id like

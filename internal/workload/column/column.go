@@ -266,8 +266,8 @@ const (
 	alphabet = "0123456789abcdefghijklmnopqrstuv"
 )
 
-// texts completes the generator of a column of texts or bytes. Each begins with its number as
-// letters, the lowest bits first unless the values ascend.
+// texts completes the generator of a column of texts or bytes. Each value begins with its number,
+// written in letters of the alphabet; the lowest bits come first, unless the values ascend.
 func (c *Column) texts(g *Generator, json bool) (space int64) {
 	least, most, quote := c.Values.Length[0], c.Values.Length[1], ""
 	if most == 0 {

@@ -55,8 +55,8 @@ func (c *Source) Number(s Stream, seq int64, u uint64) uint64 {
 	return n + c.Last - 1 - back
 }
 
-// Ranks number distinct values. The most frequent values have low ranks, but the numbers of these
-// values are spread over all numbers.
+// Ranks assigns a number to each of the distinct values. Frequent values have low ranks, but their
+// numbers are spread over all numbers.
 type Ranks struct {
 	parts    []part
 	distinct uint64

@@ -320,8 +320,8 @@ func (w *TPCC) Load(ctx context.Context, dropExisting bool, progress func(rows i
 	return schema, all.Wait()
 }
 
-// create creates the tables. With shards, each shard has all tables but item, and the database
-// shows those of the same name as one table.
+// create creates the tables. With shards, each shard gets all tables but item. In the database
+// itself, one table of each name then shows the rows of all shards.
 func (w *TPCC) create(ctx context.Context, dropExisting bool) (schema []string, err error) {
 	setup := func(db engine.DB, tables []*tpccTable) ([]string, error) {
 		return workload.CreatePlain(ctx, db, plain(tables), dropExisting)
