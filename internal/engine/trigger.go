@@ -27,9 +27,9 @@ type TriggerChange struct {
 	Missing, Old, Unwanted int
 	// Hidden is how many of the Missing triggers exist, but are hidden from the account.
 	Hidden int
-	// SQL is to be run in order, if possible in one transaction. If a run of SQL was interrupted, the
-	// SQL of another ChangeTriggers completes the change. A trigger never disappears while it is
-	// replaced.
+	// SQL are statements, to be run in order and, if possible, in one transaction. If their execution
+	// was interrupted, the SQL of another ChangeTriggers completes the change. A trigger never
+	// disappears while it is replaced.
 	SQL []string
 }
 

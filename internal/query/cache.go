@@ -159,9 +159,9 @@ func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 type caching struct {
 	cache *cache
 	query [sha256.Size]byte
-	// before has the versions of all partitions that were read before the snapshot. versions has
-	// the versions of sealed periods' partitions that were read in the snapshot. Both are by
-	// partition.
+	// before has the versions of all partitions, as they were before the snapshot. versions has the
+	// versions of sealed periods' partitions, as they were in the snapshot. The keys of both are
+	// partitions.
 	before, versions map[string]string
 	// The next two maps are by piece. rows has the cached rows of each piece that is cached. store has
 	// the partitions whose rows are to be cached.

@@ -157,7 +157,8 @@ func (s *state) matches(argv []string) bool {
 	}
 	proofs := []string{s.kind.dataDirArg + filepath.Join(s.dir, dataName)}
 	// The sandbox may have another path than when it was created: it was moved, or is reached through
-	// a symbolic link. Then the old path also proves it, since the directory's name is random.
+	// a symbolic link. Then the old path is also a proof that this is the sandbox's server, since the
+	// directory's name is random.
 	was := filepath.Base(filepath.Dir(s.DataDir))
 	if throwAway.MatchString(was) && was == filepath.Base(s.dir) {
 		proofs = append(proofs, s.kind.dataDirArg+s.DataDir)

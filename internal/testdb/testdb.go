@@ -141,11 +141,11 @@ var (
 const startTimeout = 2 * time.Minute
 
 // Server returns the server of a kind that all tests share. A kind is that of a sandbox, with
-// optional parameters: "mariadb", "mariadb?engine=rocksdb". Each distinct kind is a separate
-// server: one of the whole run if ServersVariable is set, else one of this process. Unless its
-// parameters say otherwise, it has 64 MiB of memory and of redo log, durability none, and its files
-// are in memory. A test that changes the server's variables, reads counters of the whole server, or
-// kills it, must start its own server with package sandbox.
+// optional parameters: "mariadb", "mariadb?engine=rocksdb". There is one server for each distinct
+// kind. The processes of a whole run share it if ServersVariable is set; otherwise each process has
+// its own. Unless the parameters say otherwise, the server has 64 MiB of memory, 64 MiB of redo log
+// and durability none, and its files are in memory. A test that changes the server's variables,
+// reads counters of the whole server, or kills it, must start its own server with package sandbox.
 func Server(t testing.TB, kind string) *Shared {
 	t.Helper()
 	if !allowed(kind) {

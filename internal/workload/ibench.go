@@ -51,8 +51,8 @@ func IbenchSteps() []string {
 	return names
 }
 
-// leastClient is the minimum number of rows per client: clients share the rows
-// dynamically, and with few rows a table could stay empty.
+// leastClient is the minimum number of rows per client: each client takes the next batch when it is
+// free, and with few rows a client's table could stay empty.
 const leastClient = 5000
 
 // The published numbers of rows of l.i0, l.i1 and l.i2: 30 million, 40 million and 10 million.

@@ -16,7 +16,7 @@ import (
 // table and file, which TRUNCATE, EXCHANGE, REBUILD and DISCARD TABLESPACE change, and the times at
 // which rowmill's triggers were created. It also has the server's id, because a replica that has
 // run the same DDL may have the same ids and times. An exchange that is undone by a second one
-// restores the identity: such exchanges are noticed by alters.
+// restores the identity: alters notices such exchanges.
 func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, database, table string, parts []string) (out *engine.PartIdentities, err error) {
 	err = whileDropped(func() error {
 		out, err = db.partIdentities(ctx, s, database, table, parts)

@@ -320,8 +320,8 @@ func (m mirror) Recover(ctx context.Context) error {
 	}
 }
 
-// dropSentries drops a sentry left by a crash. It locks the sentry first, so that no other table
-// can take its name.
+// dropSentries drops a sentry table (see sentryColumn) that a crash has left. It locks the sentry
+// first, so that no other table can take the sentry's name.
 func (m mirror) dropSentries(ctx context.Context) error {
 	for _, name := range []string{m.Aside, m.Target.Name} {
 		s, err := m.db.catalog().Describe(ctx, name)

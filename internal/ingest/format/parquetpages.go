@@ -54,9 +54,9 @@ func checkFooter(f io.ReaderAt, size int64) error {
 	return err
 }
 
-// checkPages reads the headers of a column's pages in a row group, which has one value of the
-// column in each of its rows. It returns an error if a header claims more bytes or values than its
-// page can have.
+// checkPages reads the headers of the pages that one column has in a row group, where it has one
+// value in each row. It returns an error if a header claims more bytes or values than its page can
+// have.
 func checkPages(f io.ReaderAt, size int64, m *format.ColumnMetaData, t parquet.Type, rows int64) error {
 	at := m.DataPageOffset
 	if m.DictionaryPageOffset != 0 {

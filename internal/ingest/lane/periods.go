@@ -92,9 +92,9 @@ func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 // retention has dropped a period since the periods were read. The next attempt rejects these rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
-// before reads what the record of inserted rows needs, shortly before the commit; see state.Before.
-// After that, no period can be dropped before the commit. If rows have lost their period, it
-// returns errDropped.
+// before is called shortly before the commit. It reads what is needed to record the inserted rows:
+// see state.Before. From then until the commit, no period can be dropped. If rows have lost their
+// period already, it returns errDropped.
 func (t *periods) before(ctx context.Context, loader engine.Loader, source *state.Source, ranges []state.Extent) (rolled bool, err error) {
 	if !t.passesOn() {
 		rolled, _, err = state.Before(ctx, loader, source, nil)

@@ -276,9 +276,9 @@ func (s *Set) LateBound() string {
 	return fmt.Sprintf("a late row that another program inserts is included after at most %d times its delay, and at least %v, plus a refresh: a row that is 1m late, within %v of its bucket's end", recountFactor, firstRecount, recountFactor*time.Minute)
 }
 
-// Recount counts the rows of the buckets that have reached one of the seven ages since the last
-// call, and returns how many of these buckets are stale. now is the position of the clock. If the
-// clock was set back, buckets reach an age twice.
+// Recount counts the rows of the buckets that have reached one of the seven ages (see recounted)
+// since the last call, and returns how many of these buckets are stale. now is the position of the
+// clock. If the clock was set back, buckets reach an age twice.
 func (s *Set) Recount(ctx context.Context, now int64) (int, error) {
 	if len(s.levels) == 0 || s.declared.Exact || s.table.Grid.Axis() != rolling.Time {
 		return 0, nil

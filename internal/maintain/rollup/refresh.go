@@ -39,9 +39,9 @@ func (s *Set) Refresh(ctx context.Context, upTo int64) (int, error) {
 	return s.exclusively(ctx, func(ctx context.Context, w *worker) (int, error) { return w.refresh(ctx, upTo) })
 }
 
-// done reports whether a refresh has nothing to do: there is no note, no bucket is stale, and no
-// further bucket has ended. It takes no lock and writes nothing. With exact = true it returns
-// false, because only a comparison of the partitions would tell.
+// done reports whether a refresh has nothing to do: there is no note of changed rows, no bucket is
+// stale, and no further bucket has ended. It takes no lock and writes nothing. With exact = true it
+// returns false, because only a comparison of the partitions would tell.
 func (s *Set) done(ctx context.Context, upTo int64) (bool, error) {
 	if s.declared.Exact {
 		return false, nil

@@ -14,7 +14,7 @@ import (
 )
 
 // idleRounds is the number of successive rounds without progress after which Once ends. It is more
-// than one because a round may seal again a period that the next one drops.
+// than one: a round may seal a period again, so that only the next round drops the period.
 const idleRounds = 2
 
 // Once executes the due tasks of every lane of a table. It repeats that as long as it makes

@@ -262,8 +262,8 @@ func ordersAsBytes(text []byte) bool {
 	return len(text) == 4 // a year
 }
 
-// mergeScaled merges a number into a slot of scale -1. A sum has the greatest scale of its values:
-// 1.5 + 0.25 = 1.75.
+// mergeScaled merges a number into a slot whose numbers differ in scale (slot.scale is -1). A sum
+// has the greatest scale of its values: 1.5 + 0.25 = 1.75.
 func (t *groupTable) mergeScaled(r []uint64, i int, w wide, scale int) error {
 	s := &t.slots[i]
 	if scale > mostScale {
@@ -401,8 +401,8 @@ func (t *groupTable) mergeWord(r []uint64, i int, word uint64) error {
 	return nil
 }
 
-// mergeBytes merges a text into slot i of a record, which has the minimum or the maximum of its
-// texts. Texts are compared as bytes, or as floating-point numbers if the slot's class is
+// mergeBytes merges a text into slot i of a record: the slot has the minimum or the maximum of the
+// merged texts. Texts are compared as bytes, or as floating-point numbers if the slot's class is
 // ClassFloat.
 func (t *groupTable) mergeBytes(r []uint64, i int, text []byte) error {
 	s := &t.slots[i]

@@ -437,8 +437,8 @@ func (g *grouped) keyUse() engine.KeyUse {
 func (g *grouped) isKeyed(a *aggregate) bool { return a.call.Name == "grouping" }
 
 // groupBy returns the GROUP BY clause of a query whose first columns are the keys. If names is nil,
-// the clause lists the keys' positions. Otherwise it lists the names, with the subtotals of the
-// statement.
+// the clause lists the keys' positions. Otherwise it lists the names; if the statement has
+// subtotals, such as ROLLUP (a, b), the clause has the same ones.
 func (g *grouped) groupBy(names []string) string {
 	if len(g.keys) == 0 {
 		return ""
