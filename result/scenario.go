@@ -189,7 +189,7 @@ func ofTenths(figure func(rates []float64) float64) func(*Record, Curve) float64
 }
 
 // partBatches is the least number of batches of each client in a part of the rows. Rows arrive in
-// whole batches, so that four batches limit the error of a part's rate to a quarter.
+// whole batches: of four batches, one too many or too few changes a part's rate by a quarter.
 const partBatches = 4
 
 // Parts returns the number of equal parts, at most n, into which the run's rows can be divided; 0

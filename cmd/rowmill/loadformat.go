@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// formatFlags are flags of `rowmill load` on how the bytes of a source become rows. They are kept
-// as given here, and parsed for ingest.Options by checkFormat.
+// formatFlags are those flags of `rowmill load` that say how the bytes of a source become rows. The
+// fields have the flags' texts as given; checkFormat parses them for ingest.Options.
 type formatFlags struct {
 	delimiter   string
 	header      bool

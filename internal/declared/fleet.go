@@ -208,9 +208,9 @@ func (f *Fleet) openAll(ctx context.Context, p *place) {
 	}
 }
 
-// nextOf returns what is due in a place. This is left, a table that is no longer to be kept, or
-// else next, the next member to open. If nothing is due, nextOf returns the pause until something
-// is.
+// nextOf returns what is due in a place. What is due is left, a table that is no longer to be kept;
+// or else next, the next member to open. If nothing is due, nextOf returns the pause until
+// something is.
 func (f *Fleet) nextOf(p *place) (next *Member, left *Table, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,9 +23,9 @@ func (f *followed) LeaderLock() string { return f.Table.Name + "/keep" }
 const (
 	// Beat is the interval of a leader's heartbeats. After three without one, it counts as gone.
 	Beat = 5 * time.Second
-	// FirstRetry is the first pause after a lock was not granted: statements that queue behind the
-	// request must pass. The pauses grow up to LockPause, because each attempt delays inserts by up to
-	// a second.
+	// FirstRetry is the first pause after a lock was not granted: in this time, the statements that
+	// queued behind the request can run. The pauses grow up to LockPause, because each attempt delays
+	// inserts by up to a second.
 	FirstRetry = 500 * time.Millisecond
 	LockPause  = 10 * time.Second
 	// turnWait is how long a step waits for its turn: longer than any turn should last.

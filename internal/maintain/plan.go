@@ -379,8 +379,9 @@ func (v View) group(d *rolling.Declaration, i int) int {
 	return n
 }
 
-// rebuild returns the tasks for the partitions of a longer period. Each task takes at most maxFan
-// adjacent sealed partitions, which together have at most SwapRows rows.
+// rebuild returns the tasks that merge or rebuild the partitions of group, which lie in one longer
+// period. Each task takes at most maxFan adjacent sealed partitions, which together have at most
+// SwapRows rows.
 func (v View) rebuild(d *rolling.Declaration, group []rolling.Partition) []Task {
 	var out []Task
 	for i := 0; i < len(group); {

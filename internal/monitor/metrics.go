@@ -50,7 +50,8 @@ func (c *counted) add(table string, e maintain.Event) {
 
 // scrapeWait is how long a scrape may wait for rowmill's look at the tables if Prometheus doesn't
 // send its timeout. It is a second less than Prometheus's default timeout, 10 s. If Prometheus
-// sends a timeout, the scrape may wait for the timeout minus scrapeMargin.
+// sends a timeout, the scrape may wait for that time minus scrapeMargin, but at least for half of
+// it.
 const (
 	scrapeWait   = 9 * time.Second
 	scrapeMargin = 500 * time.Millisecond

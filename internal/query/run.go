@@ -154,8 +154,9 @@ func (c *counter) Row(values [][]byte) error {
 	return c.Sink.Row(values)
 }
 
-// whole runs the statement as it is. But if the statement reads tables whose rows are on other
-// servers, for which the head would rewrite it, the head fetches the rows: see guard.
+// whole runs the statement as it is. The exception is a statement that reads tables of other
+// servers, and that the head would therefore rewrite: the head then fetches the rows of these
+// tables, see guard.
 func (r *Runner) whole(ctx context.Context, p *plan.Plan, sink Sink, report *Report) error {
 	n := r.nodes[0]
 	s, err := n.plain.get(ctx, p.State)

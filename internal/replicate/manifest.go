@@ -106,8 +106,8 @@ func scan(root *os.Root, skip []string) (*manifest, error) {
 // lostAndFound is a directory at the top of a file system.
 const lostAndFound = "lost+found"
 
-// Limits of a copy, above any that fits on a machine: 1 PiB, and as many entries as a frame has
-// room for.
+// Limits of a copy: 1 PiB, which is more than fits on a machine, and as many entries as fit in a
+// frame.
 const (
 	mostSize    = 1 << 50
 	mostEntries = 10_000_000

@@ -339,8 +339,8 @@ func (v *view) inCache() string {
 	return fmt.Sprintf("; its %s never outgrew the cache of %s", bytes(z.Data+z.Index), bytes(cache))
 }
 
-// ratios compares each rolling run, or its repeats, with the plain run of the same conditions, by
-// their rates over the last tenth of the rows that both reached.
+// ratios compares each rolling run, or its repeats, with the plain run of the same conditions. The
+// ratio is that of the rates over the last tenth of the rows that both runs reached.
 func ratios(vs []view) (out []string) {
 	of := func(v *view) (runs []*result.Record) {
 		if v.repeats == nil {

@@ -191,8 +191,9 @@ func (s *Server) launch(ctx context.Context, bin binaries, p part) error {
 	return nil
 }
 
-// boot starts the process of a server whose files exist, waits until it accepts connections, and
-// writes it to the sandbox's state. If logMode is os.O_TRUNC, it empties the log; if 0, it appends.
+// boot starts the process of a server whose files exist, waits until the server accepts
+// connections, and records the process in the sandbox's state. If logMode is os.O_TRUNC, it empties
+// the log; if 0, it appends.
 func (s *Server) boot(ctx context.Context, logMode int) error {
 	l := s.plan
 	if l.kind.prepare != nil {

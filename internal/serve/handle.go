@@ -88,8 +88,9 @@ func (c *client) restore() error {
 	return nil
 }
 
-// findsRows returns a query of at most one row after which FOUND_ROWS() is n. The query has a
-// branch for each digit of n but 0: for 305, one joins 3, 10 and 10 rows, and one has 5 rows.
+// findsRows returns a query that returns at most one row. After the query, FOUND_ROWS() is n. The
+// query has a branch for each digit of n but 0: for 305, one joins 3, 10 and 10 rows, and one has 5
+// rows.
 func findsRows(n int64) string {
 	if n == 0 {
 		return "SELECT 1 LIMIT 0"

@@ -93,8 +93,8 @@ const (
 	// CacheShare is the share of memory that the newest periods may fill. The rest
 	// is for undo, the dictionary and dirty pages being written.
 	CacheShare = 0.8
-	// Resident is the number of periods that must fit: the open period, and the period before it,
-	// which takes late rows and is still being written back.
+	// Resident is the number of periods that must fit into memory: the open period, and the period
+	// before it, which takes late rows and is still being written back.
 	Resident = 2
 )
 

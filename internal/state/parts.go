@@ -78,8 +78,8 @@ func (s identities) Redefine(ctx context.Context, x Exec, table string, was Comp
 	return s.run(ctx, x, "the definition of "+table, "UPDATE rowmill_parts SET identity = ? WHERE table_name = ? AND name = '' AND identity = ?", now.text(), table, was.text())
 }
 
-// PutParts records the IDs of the partitions in put, replacing those of the same names, and the
-// comparison c. It removes the records of the partitions in gone. All this is in x's transaction.
+// PutParts records the comparison c, and the IDs of the partitions in put in place of older IDs. It
+// removes the records of the partitions in gone. All this is in x's transaction.
 func (s identities) PutParts(ctx context.Context, x Exec, table string, put map[string]string, gone []string, c Compared) error {
 	const what = "partitions of "
 	rows := [][]any{{table, "", c.text(), c.At}}

@@ -67,8 +67,8 @@ type InsertOptions struct {
 	// Patience is how long creating or dropping a period is retried after it failed because of a
 	// lock or the connection; 0 is 30 seconds.
 	Patience time.Duration
-	// KeepRows limits the size of all tables together: beside the inserts, the oldest rows of a plain
-	// table are deleted, and the oldest periods of a rolling table dropped. 0 is no limit.
+	// KeepRows limits the size of all tables together: while rows are inserted, the oldest rows of a
+	// plain table are deleted, or the oldest periods of a rolling table dropped. 0 is no limit.
 	KeepRows int64
 	// Readers is the number of clients that run the preset's queries beside the inserts, once
 	// the tables hold ReadAfter rows.

@@ -25,8 +25,8 @@ import (
 type KeepOptions struct {
 	// Seed determines the rows' values.
 	Seed uint64
-	// Keys is the size of the key space; 0 is a million. Rows of the same second
-	// have different keys, so the key space must exceed the rows of two seconds.
+	// Keys is the size of the key space; 0 is a million. Rows of the same second have different keys,
+	// so there must be more keys than rows in two seconds.
 	Keys int64
 	// Rate is the rate of the run in rows per second, used to check Keys; 0 is unknown.
 	Rate float64

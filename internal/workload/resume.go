@@ -261,8 +261,8 @@ func (r *rowSet) holes(from, to int64) []span {
 	return out
 }
 
-// keySequence is the sequence of a preset whose first column is the sequence number, counted from
-// 1.
+// keySequence returns the sequence number of a row of a preset whose first column is the sequence
+// number plus 1.
 func keySequence(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
 // readingsSequence inverts fillTimeseries: it computes the position within the

@@ -99,7 +99,7 @@ type tally struct{ rows, found int64 }
 func (t *tally) add(o tally) { t.rows, t.found = t.rows+o.rows, t.found+o.found }
 
 // A doubtful batch may be in the table or not. tally counts all of its rows, and parts counts them
-// by part, both without rows in dropped periods.
+// by part. Neither counts rows in dropped periods.
 type doubtful struct {
 	doubt
 	tally

@@ -164,8 +164,8 @@ func (s keepers) replace(t *testing.T) {
 				if !c.keepName {
 					name += "x"
 				}
-				// The second round checks that the first round has freed the names. One case is enough for
-				// that, except in the nightly run.
+				// The second round checks that the names of the first round can be used again. One case is
+				// enough for that, except in the nightly run.
 				rounds := 2
 				if i > 0 && os.Getenv(nightly) == "" {
 					rounds = 1
@@ -271,8 +271,8 @@ func (s keepers) readers(t *testing.T) {
 // An Interrupter runs the tests of steps that are broken off and tried again.
 type Interrupter struct {
 	Open func(testing.TB) engine.Keeper
-	// Break makes the next step fail with ErrConnectionLost instead of sending its message n. stop
-	// ends the interruption, and reports whether the step came to its message n.
+	// Break makes the next step fail with ErrConnectionLost when it is about to send its n-th message.
+	// stop ends that, and reports whether the step has come to its n-th message.
 	Break func(t testing.TB, db engine.Keeper, n int) (stop func() bool)
 	// Late also inserts a row between the two attempts. Added adds a column before the step.
 	Late, Added bool

@@ -18,8 +18,8 @@ import (
 type boundForm struct {
 	// name identifies the form in engine.Table.Bounds.
 	name string
-	// forms are the spellings of the expression, as plain returns them, with a question mark for the
-	// column. The first one is rendered.
+	// forms are the spellings of the expression that the function plain may return, with a question
+	// mark for the column. rowmill itself writes the first one.
 	forms []string
 	// of returns the expression's value at a time; at returns the first time with a value.
 	of func(t time.Time) int64

@@ -20,8 +20,8 @@ type sizer struct{ *server }
 func (db *server) sizer() sizer { return sizer{db} }
 
 // PeriodSizes implements engine.Keeper with the sizes of InnoDB's files, if the account can read
-// them. It divides each file's size between data and indexes by the statistics, which may be
-// outdated.
+// them. It divides each file's size between data and indexes in the proportion of the server's
+// statistics, which may be outdated.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	out, err := db.periodSizes(ctx, t)
 	return out, engine.About(ctx, err, "sizes of the periods of "+t.Name)

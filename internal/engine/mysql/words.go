@@ -149,7 +149,7 @@ func (d words) Compact(table string) []string {
 
 // kindOf returns the kind of t's column, which determines the partitioning expression and the form
 // of a bound. An integer has RANGE (c), a DATETIME or DATE has RANGE COLUMNS (c), and a TIMESTAMP
-// has RANGE (UNIX_TIMESTAMP(c)), the only function that it allows.
+// has RANGE (UNIX_TIMESTAMP(c)), because the server allows no other function.
 func kindOf(t *engine.Table) engine.ByKind {
 	return t.ByKind(func(native string) engine.ByKind {
 		switch typeName(native) {

@@ -202,7 +202,7 @@ func (d dialect) createTemplate(t *engine.Table, name string, o engine.Storage, 
 	}
 	out := []string{q + " WITH (fillfactor=100, " + compressedTarget + ")"}
 	// Whether TOAST may compress a column depends on its type, so the server finds the columns.
-	// STORAGE MAIN keeps compressed values in the row in spite of the low target.
+	// STORAGE MAIN keeps compressed values in the row in spite of compressedTarget.
 	compression := ""
 	if d.lz4 {
 		compression = ", ALTER COLUMN %2$I SET COMPRESSION lz4"

@@ -93,8 +93,8 @@ func (r relation) holds(t *engine.Table, p rolling.Period) bool {
 	return err == nil && from == p.From && to == p.To
 }
 
-// missingIndexes is a query for statements that create those of t's indexes whose definitions the
-// table called name lacks. Without these statements, ATTACH would build the indexes under its lock.
+// missingIndexes is a query that returns statements: they create those of t's indexes that the
+// table called name lacks. Otherwise ATTACH would build the indexes under its lock.
 func (d dialect) missingIndexes(t *engine.Table, name string) string {
 	definitions := func(table string) string {
 		return "SELECT *, row_number() OVER (PARTITION BY kind, indisunique, plain) AS nth FROM (" +

@@ -87,8 +87,8 @@ type Run struct {
 	// Way is the way of asking in a Scan, or of counting in a HotRow, which has Clients clients.
 	Way     string
 	Clients int
-	// Set is a setting of the private server for Tables, Option an option in the target's URL for
-	// TPCC. Both have the form NAME=VALUE.
+	// Set, in runs of Tables, is a setting of the private server. Option, in runs of TPCC, is an
+	// option in the target's URL. Both have the form NAME=VALUE.
 	Set, Option string
 	Job         result.Disk
 }

@@ -35,9 +35,9 @@ func Encodings() []string {
 	return []string{utf8Name, "windows-1252", "latin1", "iso-8859-15", "utf-16le", "utf-16be", "windows-1250", "windows-1251", "gb18030", "shift_jis", "euc-kr"}
 }
 
-// decode returns a reader of r's text in UTF-8. name is the encoding's name. If it is "", the text
-// is UTF-8, or UTF-16 if it begins with a byte order mark of UTF-16; wide reports such a mark. An
-// invalid character becomes an invalid byte of UTF-8.
+// decode returns a reader of r's text in UTF-8. name is the encoding's name. If name is "", the
+// text is UTF-8, or UTF-16 if it begins with a byte order mark of UTF-16; wide reports such a mark.
+// An invalid character becomes an invalid byte of UTF-8.
 func decode(r *bufio.Reader, name string) (_ *bufio.Reader, wide bool, err error) {
 	var e encoding.Encoding
 	if name == "" || strings.HasPrefix(name, "utf-16") {

@@ -126,8 +126,7 @@ func pageHeader(f io.ReaderAt, at, end int64, buf *[]byte) ([]byte, error) {
 }
 
 // thriftEnd returns the end of the structure at the beginning of p, in Thrift's compact protocol.
-// If p ends before the structure, or before a part that it announces, it returns
-// io.ErrUnexpectedEOF.
+// If the structure doesn't end within p, thriftEnd returns io.ErrUnexpectedEOF.
 func thriftEnd(p []byte) (int, error) {
 	t := thriftReader{p: p}
 	err := t.structure(0)

@@ -41,7 +41,7 @@ type Plan struct {
 	// Notes are for the owner: what remains unchanged, and what takes effect later.
 	Notes []string
 	// Dropped describes the rows that retention will remove under the new declaration but would keep
-	// under the old one. The owner confirms this separately.
+	// under the old one. The owner has to confirm separately that these rows may be removed.
 	Dropped []string
 	// Adopt means that the table is a plain one. Package adopt converts it into a rolling one
 	// before the steps are executed.

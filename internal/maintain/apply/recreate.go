@@ -16,8 +16,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A recreation is the plan for the records of a table that was dropped. It is executed before
-// another table of that name is kept.
+// A recreation is the plan for rowmill's records of a table that was dropped. It is executed before
+// rowmill maintains another table of that name.
 type recreation struct {
 	rollups *rollup.Recreation
 	// rows means that the rows recorded in the ledger were lost with the table.

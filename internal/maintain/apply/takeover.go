@@ -106,8 +106,8 @@ func (t planner) divide(ctx context.Context, v maintain.View, i int) ([]string, 
 // have no limit of their own.
 const mostFrom = 8192
 
-// planFrom returns the missing periods between now and the position that the declaration has as
-// `from`, with notes for the owner. have are the periods that exist or are about to be created.
+// planFrom returns the missing periods between the declaration's `from` and now, with notes for the
+// owner. have are the periods that exist or are about to be created.
 func (t planner) planFrom(have []rolling.Partition, c *rolling.Creatable, now int64, changed bool) (out []rolling.Partition, notes []string, err error) {
 	d := t.Declared
 	if d.From.IsZero() || len(have) == 0 {

@@ -53,8 +53,8 @@ func (x *splitter) choose() (*block, error) {
 	return nil, err
 }
 
-// block returns the block of a query. Of the partitioned tables that may be cut, it cuts the
-// largest.
+// block returns the block of a query. Of the partitioned tables that can be divided among the
+// pieces, it chooses the largest.
 func (x *splitter) block(q *parse.Query) (*block, error) {
 	if q.First != nil || len(q.Rest) > 0 {
 		return nil, refuse(fromEngine, "it has a set operation, or clauses behind the parentheses around it")

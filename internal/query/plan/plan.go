@@ -179,7 +179,7 @@ const (
 	OnServer
 )
 
-// A Merge is how partials become the answer.
+// A Merge says how the results of the pieces, the partials, become the answer.
 //
 // On the server there are two temporary tables. The first, PartialTable, has the rows of the
 // partials, with the names and types of their columns. Groups fills the second, GroupTable, with
@@ -187,9 +187,9 @@ const (
 // as WHERE, windows, ORDER BY, LIMIT. No statement names a temporary table twice.
 type Merge struct {
 	Kind MergeKind
-	// Rows reports that pieces return rows of the answer, not groups. In each row, the columns of
-	// the answer are followed by columns to sort by. Then there is no second table, and Final reads
-	// the first.
+	// Rows reports that pieces return rows of the answer, not groups. In each row, the columns of the
+	// answer are followed by columns to sort by. Then there is no GroupTable, and Final reads
+	// PartialTable.
 	Rows bool
 	// Steps say how two partial groups whose keys have the same bytes become one: one step for each
 	// column after the keys. They are nil if only the server can merge the groups; then Kind isn't

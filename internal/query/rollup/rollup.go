@@ -308,8 +308,9 @@ func (u *Query) Without(l *Level, used []rolling.Period) (out []rolling.Period) 
 	return out
 }
 
-// Rest returns what is still to be read from rows beside the used ranges of roll-ups: whole
-// partitions, and pieces of partitions. rows has the estimated rows of each partition.
+// Rest returns the partitions, and the pieces of partitions, that must still be read from rows
+// because they lie outside the used ranges of roll-ups. rows has the estimated rows of each
+// partition.
 func (u *Query) Rest(used []rolling.Period, rows map[string]int64) (whole []string, cut []plan.Piece) {
 	byName := map[string]rolling.Partition{}
 	for _, p := range u.table.Periods {

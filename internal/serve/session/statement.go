@@ -50,7 +50,7 @@ func (st *Statement) NoteTypes(p []byte) (has bool) {
 }
 
 // Lacking returns the statement of p if p is a COM_STMT_EXECUTE without the types of parameters,
-// and the server hasn't got them earlier; nil for any other p.
+// and the server hasn't got the types in an earlier packet; nil for any other p.
 func (s *Session) Lacking(p []byte) *Statement {
 	if p[0] != mysqlwire.ComStmtExecute {
 		return nil

@@ -55,8 +55,8 @@ type Tables struct {
 	db     engine.DB
 	keeper engine.Housekeeper
 	opt    TablesOptions
-	// Measure completes a cost with the figures of the operating system. Processes returns the number
-	// of the server's processes.
+	// Measure adds the operating system's figures to a cost. Processes returns the number of the
+	// server's processes.
 	Measure   func(*result.TablesCost) error
 	Processes func() (int, error)
 	// Took is called with the mean duration of creating a table or partition.
