@@ -10,8 +10,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// A Disk is one job of `bench disk`: requests of one kind to a test file. In the job's record, the
-// figures about rows are about requests.
+// A Disk is one job of `bench disk`: requests of one kind to a test file. In the job's record,
+// numbers of rows are numbers of requests.
 type Disk struct {
 	// Kind is one of the constants below.
 	Kind string `json:"kind"`

@@ -81,7 +81,7 @@ type Summary struct {
 
 // Run loads sources. It returns the outcomes and the errors of the sources that were begun, in the
 // order of sources, and a summary. A failed source doesn't end the others, unless the server can't
-// be reached. The last result is an error that belongs to no source: about connections, or a
+// be reached. The last result is an error that belongs to no source: a failure of connections, or a
 // context that ended between two sources.
 func (m *Many) Run(ctx context.Context, sources []string) ([]Outcome, []error, Summary, error) {
 	o := m.Options

@@ -40,9 +40,9 @@ import (
 // RequireVariable is the environment variable that turns skips into failures.
 const RequireVariable = "ROWMILL_TEST_REQUIRE"
 
-// Require does nothing if err is nil. Otherwise something that the test needs is missing: what is
-// its name, and err says why it is missing. Require then fails the test if the environment variable
-// RequireVariable lists what; otherwise it skips the test.
+// Require does nothing if err is nil. Otherwise something that the test needs is missing: the
+// parameter what is its name, and err is the reason. Require then fails the test if the environment
+// variable RequireVariable lists what; otherwise it skips the test.
 func Require(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {

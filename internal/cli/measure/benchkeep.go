@@ -73,7 +73,7 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 	flags.Var(cli.CountOf(&k.Keys), "keys", "size of the key space (default 1M)")
 	seedVar(flags, &s, "`number` that all rows derive from")
 	flags.BoolVar(&k.WithRun, "with-run", false, "maintain the table in this process (default false: a separate rowmill run does)")
-	flags.BoolVar(&k.Baseline, "baseline", false, "before the run, make the same inserts for --time without maintenance, and compare; needs --with-run (default false)")
+	flags.BoolVar(&k.Baseline, "baseline", false, "before the run, make the same inserts for --time without maintenance, as a comparison; needs --with-run (default false)")
 	flags.Float64Var(&k.Speed, "speed", 1, "run the clock `N` times as fast")
 	flags.StringVar(&k.Clock, "clock", "", "write the clock to this `FILE`, for rowmill run --clock (default none)")
 	cli.DurationVar(flags, &k.Stall, "stall", 100*time.Millisecond, "list inserts that take longer than this `time`")

@@ -21,8 +21,8 @@ import (
 )
 
 // kinds are the kinds of runs other than inserts. A scenario of one of these kinds has no section
-// of another kind, no defaults of inserts, no share of memory, and none of the keys that without
-// lists.
+// of another kind, no defaults of inserts, no share of memory, and none of the keys in the field
+// without.
 var kinds = []struct {
 	does, noun string
 	// figures is the prefix of the names of the figures that only such a run has.

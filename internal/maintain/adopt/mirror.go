@@ -45,7 +45,7 @@ func (j *job) mirror(source, target engine.MirrorSide, aside string) *mirror {
 }
 
 // unlogged reports whether changes of the source can't be logged. That is so if the source is a
-// rolling table whose periods are tables of their own: the engine has no triggers on the whole.
+// rolling table whose periods are tables of their own: such a table has no triggers as a whole.
 func (m *mirror) unlogged() bool { return m.Source.Rolls && m.DB.Capabilities().PeriodTables }
 
 func (m *mirror) readPeriods(ctx context.Context) error {

@@ -32,8 +32,8 @@ const (
 	aDay    = 24 * anHour
 )
 
-// A granule is a range of time within which an expression has one value. Granules are step
-// microseconds long, in a grid that begins in 1970, or they are some months long.
+// A granule is a range of time within which an expression has one value. Its length is either step
+// microseconds, in a grid that begins in 1970, or the number of months in the field months.
 type granule struct{ step, months int64 }
 
 // finer returns the longest granule that divides both.

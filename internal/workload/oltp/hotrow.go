@@ -247,9 +247,9 @@ func roomIn(ctx context.Context, reader engine.Reader) (*engine.Session, error) 
 	}
 }
 
-// Held counts runs times with one client, each in a transaction, and returns the median of the
-// times for which the client holds the counter's lock: from sending the UPDATE to the answer to
-// COMMIT.
+// Held updates the counter runs times with one client, each time in a transaction. It returns the
+// median of the times for which the client holds the counter's lock: from sending the UPDATE to the
+// answer to COMMIT.
 func (w *HotRow) Held(ctx context.Context, runs int) (time.Duration, error) {
 	made, err := w.Client(ctx, 0)
 	if err != nil {
