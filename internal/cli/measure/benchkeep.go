@@ -37,7 +37,7 @@ func (a benchmarks) benchKeepCommand() *cobra.Command {
 			"succeeds.\n\n" +
 			"The table is maintained by rowmill run, in another process or, with --with-run, in this\n" +
 			"one. With --speed 60 the clock runs 60 times as fast, so that hours of periods pass in\n" +
-			"minutes. The clock is written to the file of this command's --clock; give it to a\n" +
+			"minutes. The clock is written to the file of --clock; give that file to a\n" +
 			"rowmill run in another process as its --clock. With a fast clock, current rows soon\n" +
 			"exceed their retention, and periods are created ahead of the real time. --speed is\n" +
 			"therefore refused, except on a private server or for a table without rows. Use such a\n" +
