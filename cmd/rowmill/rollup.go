@@ -19,7 +19,7 @@ func (a *app) rollupCommand() *cobra.Command {
 		Use:   "rollup",
 		Short: "Work on a table's roll-ups",
 		Long: "Work on a table's roll-ups. rowmill run refreshes them by itself, but doesn't notice\n" +
-			"all changes that other programs make to old rows. Then refresh the changed range.",
+			"all changes that other programs make to old rows. After such a change, refresh the range.",
 	}, a.rollupRefreshCommand())
 }
 
