@@ -109,11 +109,12 @@ func checkpointWrites(ivs []judged, i int) (float64, bool) {
 	return (write + c["checkpoint_sync_us"]) / 1e6, ok
 }
 
-// Minimum amounts of data for a judgement: quantiles need leastOn intervals on target, a bootstrap
-// needs leastJudged intervals. A condition in only one or two stretches may be a coincidence. A
-// figure is high if it is above its upper quartile on target: a higher limit would miss causes on a
-// machine that is always under pressure. Intervals that are above this limit by chance do no harm:
-// the attributable fraction subtracts them.
+// Limits of a judgement. An interval is on target unless its rate was too low or its response time
+// too long. Quantiles need leastOn intervals on target, and the bootstrap needs leastJudged
+// intervals in total. A condition that occurs in fewer than leastEpisodes stretches of time may be
+// a coincidence. A figure is high if it exceeds the quantile highQuantile of its values on target;
+// a higher limit would miss causes on a machine that is always under pressure. The attributable
+// fraction subtracts intervals that exceed the limit by chance.
 const (
 	leastOn       = 20
 	leastJudged   = 40

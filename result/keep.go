@@ -17,8 +17,9 @@ type Keep struct {
 	Slow    int64       `json:"slow_inserts"`
 	// Errors counts the inserts' errors by their text, including errors before a retry.
 	Errors map[string]int64 `json:"errors"`
-	// Found is how many rows the run has added to the table, with those in periods that were dropped
-	// meanwhile; null if the rows weren't counted. Dropped is the number of all rows in such periods.
+	// Found is how many rows the run has added to the table, including rows of periods that were
+	// dropped meanwhile; null if the rows weren't counted. Dropped is the number of all rows in the
+	// dropped periods.
 	Found   *int64 `json:"found"`
 	Dropped int64  `json:"dropped_rows"`
 	// Actions counts the actions of maintenance by name; Failed describes each that failed.

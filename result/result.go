@@ -247,8 +247,8 @@ func (iv *Interval) Operation() string {
 	return ""
 }
 
-// Timed returns how long operations took: from when they were due where a rate was requested,
-// else from when they were sent.
+// Timed returns how long operations took. If a rate was requested, their time begins when they were
+// due, otherwise when they were sent.
 func (iv *Interval) Timed(op string) Latency {
 	if h, ok := iv.Response[op]; ok {
 		return h.Latency

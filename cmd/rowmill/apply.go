@@ -36,8 +36,8 @@ func (a *app) applyCommand() *cobra.Command {
 		Use:   "apply FILE.toml",
 		Short: "Create or change a table according to its declaration",
 		Long: "Create or change a table according to its declaration. A missing table is created with\n" +
-			"the periods that it needs now. A rolling table gets what it lacks: columns, roll-ups,\n" +
-			"another length of its periods or of its retention. A plain table with rows is adopted,\n" +
+			"the periods that it needs now. A rolling table gets what it lacks, such as columns or\n" +
+			"roll-ups, and the declared length of periods and retention. A plain table with rows is adopted,\n" +
 			"which makes it a rolling table while programs write to it: the rows are copied in chunks\n" +
 			"into a new table, triggers record later changes, and then the new table takes the name\n" +
 			"of the old one. The old table stays until --finish; --undo reverses the adoption.\n\n" +

@@ -98,7 +98,7 @@ func (a loads) loadCommand() *cobra.Command {
 			flags.BoolVar(&f.AcceptMissing, "accept-missing", false, "accept that loaded rows of a file are missing in the table now (default false)")
 		}},
 		{"How fast", func(flags *pflag.FlagSet) {
-			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (the rows are inserted), publish (the rows of an empty period are loaded into a new table, which becomes the period), merge (as publish; a past period that has rows is rewritten with the file's rows added), or auto (chosen for each period)")
+			cli.ChoiceVar(flags, (*string)(&f.Lane), "lane", string(lane.Auto), lane.Lanes, "how rows of files are written: `LANE` live (the rows are inserted), publish (the rows of an empty period are loaded into a new table, which becomes the period), merge (like publish, but a past period that has rows is rewritten, with the file's rows added), or auto (chosen for each period)")
 			cli.SizeVar(flags, &f.Memory, "memory", "256MiB", 16<<20, "`SIZE` of the memory for the rows of periods to publish or merge; further rows go to a file in .rowmill in the working directory")
 			cli.IntWithin(flags, &f.Parallel, "parallel", 0, 0, 64, "periods published at a time; SQLite takes one (the number of processors)")
 			cli.IntWithin(flags, &f.files, "files", ingest.DefaultFiles, 1, 64, "sources read at a time; they share the --writers; SQLite takes one")

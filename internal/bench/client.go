@@ -101,9 +101,9 @@ const (
 	firstPauses     = 10 // the number of pauses shorter than longestWait
 )
 
-// retry retries a failed operation within the limits above. It returns the operation's last error,
-// with the error of Recover if Recover failed. A cancelled try is not counted as an error of the
-// database.
+// retry retries a failed operation, at most as often as maxRetries and RetryFor allow. It returns
+// the operation's last error, with the error of Recover if Recover failed. A cancelled try is not
+// counted as an error of the database.
 func (r *run) retry(ctx context.Context, c Client, rec *recorder, err error) error {
 	if ctx.Err() != nil {
 		return err

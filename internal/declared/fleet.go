@@ -96,7 +96,7 @@ func (m *Member) Title() string {
 type Standing struct {
 	*Member
 	// Table is nil while the table isn't kept. Err is the reason why it isn't kept, or why it is kept
-	// by the declaration that was last applied.
+	// by the last applied declaration instead of the present file, or the error of its last look.
 	Table *Table
 	Err   error
 	schedule.TableState

@@ -42,10 +42,10 @@ type Head struct {
 	Table *Table // with its Definition
 	// Schema describes the nodes' tables; nil while they don't exist.
 	Schema *Schema
-	// By is the column whose value determines a row's node. If Slice is 0, the node follows from the
-	// hash of the value, an integer. Otherwise the value is a position. Positions are divided into
-	// numbered slices of the length Slice, one of which begins at Origin, and the node follows from
-	// the hash of the slice's number.
+	// By is the column whose value determines a row's node. If Slice is 0, the value is an integer,
+	// and its hash determines the node. Otherwise the value is a position. Positions are divided into
+	// numbered slices of the length Slice, one of which begins at Origin, and the hash of the slice's
+	// number determines the node.
 	By            string
 	Slice, Origin int64
 	Nodes         []HeadNode
@@ -106,9 +106,9 @@ type HeadNode struct {
 	Target Target
 }
 
-// ServerName is the name under which the head knows a node's server. It contains a hash of the
-// server's address, how. So a new address gives a new name, and the server of the old name, which
-// other tables may use, isn't changed.
+// ServerName is the name under which the head knows a node's server. The name contains a hash of
+// how, the server's address and account. So a new address gives a new name; the server with the old
+// name, which other tables may use, stays as it is.
 func (n HeadNode) ServerName(how ...any) string {
 	sum := sha256.Sum256(fmt.Append(nil, how...))
 	return "rowmill_" + n.Name + "_" + hex.EncodeToString(sum[:4])

@@ -133,16 +133,17 @@ type (
 		Sum   Checksum
 	}
 	// Divide replaces the partition Part by the partitions New. The server copies the rows of Part
-	// into New under the table's lock. Afterwards the part of Part's range that New doesn't cover is
-	// removed. If other rows have arrived in it, it becomes a partition called RestName instead.
-	// Columns are those that can be written to.
+	// into New under the table's lock. If New ends before the end of Part, the range behind New has no
+	// partition afterwards; but on MySQL and MariaDB, it becomes a partition called RestName if rows
+	// have arrived in it. Columns are the table's columns that can be written to.
 	Divide struct {
 		Table   *Table
 		Part    rolling.Partition
 		New     []rolling.Partition
 		Columns []string
 	}
-	// Enclose is only rendered: it shows what Encloser does to the partition Tail, which has no end.
+	// Enclose is only rendered, never executed. It shows what Encloser does to the partition Tail,
+	// which has no upper bound.
 	Enclose struct {
 		Table *Table
 		Tail  rolling.Partition

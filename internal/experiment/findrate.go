@@ -238,10 +238,11 @@ const (
 )
 
 // settle lets the server complete the work that an excessive load has left: dirty pages, redo to
-// the next checkpoint, segments to be merged. settle runs a quarter of the next rate: the server
-// stays active and has room to catch up. An idle server would begin the trial without deferred
-// work, and for a while sustain too high a rate. settle ends once two consecutive intervals have no
-// backlog and a median within the limit, or after the time of a trial.
+// the next checkpoint, segments to be merged. Meanwhile settle inserts at a quarter of the next
+// trial's rate, so that the server stays active and has room to catch up. A server that was idle
+// would begin the trial without deferred work, and for a while sustain too high a rate. settle ends
+// once two consecutive intervals have no backlog and a median within the limit, or after the time
+// of a trial.
 func (s *rateSearch) settle(ctx context.Context, rate float64, head *result.Search) (calm bool, err error) {
 	r := s.fill
 	r.env.Show.Note(fmt.Sprintf("letting the server settle at %s rows/s", figure.Rounded(rate)))

@@ -251,9 +251,9 @@ func cellEnd(r *result.Record) (completed, failed bool) {
 // two cores), creates and drops tables, and verifies a small table.
 const perRun = 3 * time.Second
 
-// Estimate returns how long the runs take, as a duration, and as a text that says what the estimate
-// is based on. This is the mean time of the runs in the records or, if there are none, the longest
-// time of a run.
+// Estimate returns how long the runs take: as a duration, and as a text with the basis of the
+// estimate. It assumes that each run takes the mean time of the runs in records or, if they have
+// none, the longest time that a run may take.
 func (m *MatrixPlan) Estimate(records ...[]result.Record) (took time.Duration, text string) {
 	most := m.Spec.MaxTime.D().Seconds()
 	var sum, n float64

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// A committed batch stays in the spool until acknowledgeEach batches have been committed, or until
-	// acknowledgeAfter has passed.
+	// Committed batches are removed from the spool together: once there are acknowledgeEach of them,
+	// or once acknowledgeAfter has passed.
 	acknowledgeEach  = 64
 	acknowledgeAfter = time.Second
 )

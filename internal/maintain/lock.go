@@ -97,8 +97,9 @@ func (t locks) turn(ctx context.Context) (end func()) {
 	}
 }
 
-// gateWait is how long a step that needs the table's lock waits until this process's statements
-// that read the table have ended. A statement that computes roll-ups takes a fraction of that time.
+// gateWait is how long, at most, a step that needs the table's lock first waits for the end of this
+// process's statements that read the table. A statement that computes roll-ups takes a fraction of
+// gateWait.
 const gateWait = 5 * time.Second
 
 // A gate orders the statements of this process. On the server, a statement that reads the table

@@ -103,10 +103,10 @@ func (t *Table) Publishable(ctx context.Context) error {
 	return engine.Probe(ctx, t.DB, engine.Needs{})
 }
 
-// FinishPublications completes the publications of killed loads, or removes their tables. On
-// return, no publication of the source is in progress: if another process is completing one,
-// FinishPublications waits. If it can't complete a publication of another source, it logs the
-// error.
+// FinishPublications completes each publication that a killed load has left, or gives it up and
+// removes its tables. If another process is completing a publication of source, FinishPublications
+// waits, so that none of source is in progress on return. If it can't complete a publication of
+// another source, it only logs the error.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {
@@ -196,9 +196,9 @@ type givenUp struct{ error }
 
 func (e givenUp) Unwrap() error { return e.error }
 
-// unfinished returns the error of a publication that will be completed later. It removes from err
-// the classes for which the load would insert the rows: after the completion, the rows would be in
-// the table twice.
+// unfinished returns the error of a publication that will be completed later. For an error of
+// certain classes, a load inserts the rows instead of publishing them. unfinished removes these
+// classes from err: otherwise, after the completion, the rows would be in the table twice.
 func (t publisher) unfinished(ctx context.Context, err error) error {
 	var given givenUp
 	switch {

@@ -52,7 +52,8 @@ type cacheKey struct {
 	part  string
 }
 
-// A cacheEntry has the partial rows of a partition. version identifies the state of its rows.
+// A cacheEntry has the partial rows of a partition. version identifies the state of the partition
+// from which they were computed.
 type cacheEntry struct {
 	key     cacheKey
 	version string
@@ -254,9 +255,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 		case slices.ContainsFunc(notes, func(n [2]int64) bool { return n[0] < seal.To && n[1] >= seal.From }):
 			continue
 		}
-		// A partition has no lower bound of its own. If the partition before it ends earlier than
-		// this period begins, this partition may have rows from before its period, and isn't
-		// cached.
+		// A partition takes all rows from the end of the partition before it. If that partition ends
+		// before this period begins, this one may have rows from before its period, and isn't cached.
 		last := p.Table.Parts[i-1]
 		if before, sealed := seals[last.Period]; sealed && before.To != seal.From || !sealed && !last.Outside {
 			continue

@@ -32,9 +32,9 @@ type Checked struct {
 	All         int64
 	// Stopped reports that the comparison ended early, because of too many differences.
 	Stopped bool
-	// Reordered reports that the rows of the pieces came in another order that also satisfies ORDER
-	// BY, as far as it could be checked. Unordered reports that some of ORDER BY can't be checked: an
-	// expression, or a text.
+	// Reordered reports that the rows of the pieces came in another order than those of the whole
+	// answer, and that this order also satisfies ORDER BY. Unordered reports that only the leading
+	// columns of ORDER BY were checked: those before the first expression or text.
 	Reordered, Unordered bool
 	// Report says how the pieces were run.
 	Report *Report

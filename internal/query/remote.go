@@ -436,9 +436,9 @@ func columnNames(e *parse.Expr) (names []string) {
 	return names
 }
 
-// passedOn are functions that the head passes on as they are, and that depend on no setting of the
-// session. A TIME column is never passed on: converted to a date, its value is a time of today,
-// which depends on the time zone.
+// passedOn are functions that the head sends to the nodes unchanged, and that depend on no setting
+// of the session. An expression with a TIME column is never sent: converted to a date, a TIME gives
+// the present date, which depends on the time zone.
 var passedOn = engine.WordSet("count sum min max date year month day hour")
 
 func passableExpr(t *engine.TableParts, e *parse.Expr, text string) bool {

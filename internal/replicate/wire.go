@@ -63,8 +63,8 @@ type hello struct {
 	Capacity int64 // of a probe, the bytes that would be sent
 }
 
-// An answer says from which chunk on a receiver needs the copy (Position). The answer to a probe
-// has Probes instead: those of the receiver and of all hosts after the receiver.
+// An answer to a hello has Position, the number of the first chunk that the receiver lacks. An
+// answer to a probe has only Probes: those of the receiver and of the hosts after it.
 type answer struct {
 	Position int
 	Probes   []Probe

@@ -142,8 +142,8 @@ func (p *projection) side() gridSide {
 	return out
 }
 
-// Compare compares record b with the older record a: cell by cell if both are of one family of
-// experiments, else their runs, up to equal numbers of rows.
+// Compare compares record b with the older record a. If both are of one family of experiments, it
+// compares them cell by cell; otherwise it compares their runs, up to equal numbers of rows.
 func Compare(a, b []result.Record) (*Comparison, error) {
 	fa, err := familyOf(a)
 	fb, errB := familyOf(b)
@@ -274,9 +274,9 @@ type Unjudged struct{ Text, Try string }
 
 func (e *Unjudged) Error() string { return "--threshold: " + e.Text }
 
-// undecided reports whether the runs are too few to tell a regression from chance: the difference
-// may be chance, and either the measured loss is greater than the threshold and than a tenth, or
-// the interval is so wide that it would hide even a loss of half the rate.
+// undecided reports whether the runs are too few to tell a regression from chance. That is so if
+// the difference may be chance, and if either the measured loss exceeds both the threshold and a
+// tenth, or the interval is so wide that it would hide even a loss of half the rate.
 func (c *CellChange) undecided(threshold float64) bool {
 	return c.Verdict == statistics.NoDifference && (*c.Ratio < min(1-threshold, keptFlatness) || c.P == nil && c.hides())
 }

@@ -180,8 +180,8 @@ func changed(pairs [][2]*result.Record, figure func(side int, r *result.Record) 
 	return &out
 }
 
-// cantTell says that two sides can't be told apart, and gives their medians; it returns "" if they
-// differ.
+// cantTell returns a sentence that the two sides of a comparison can't be told apart, with their
+// medians. It returns "" if the sides can be told apart.
 func cantTell(c *statistics.Change, names, at string, format func(float64) string) string {
 	if c.Verdict != statistics.NoDifference {
 		return ""

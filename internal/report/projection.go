@@ -593,8 +593,8 @@ func gridNotes(vs []view) (out []document.Note) {
 // rankOf puts serious notes first.
 func rankOf(n document.Note) int { return map[bool]int{false: 1}[n.Serious] }
 
-// serverFlags are the kinds of flags that matter between contenders. Differences of other kinds are
-// on purpose: contenders are different servers.
+// serverFlags are the kinds of differences that are flagged between contenders. Contenders are
+// different servers, so differences of other kinds are on purpose.
 var serverFlags = []string{"durability", "cache", "machine", "settings", "server"}
 
 // unlike describes how the contenders differ from the first contender. It compares one run of each.

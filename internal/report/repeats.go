@@ -36,8 +36,8 @@ func runsOf(recs []result.Record) (out [][]*result.Record) {
 	return out
 }
 
-// configuration identifies a run's configuration. Two runs have the same one even if they differ in
-// the seed, or in the length of a period, which varies if it is fitted to the cache.
+// configuration returns a text that identifies a run's configuration. It leaves out the seed, and
+// the length of a period, which varies if it is fitted to the cache.
 func configuration(r *result.Run) string {
 	keep := r.KeepPeriods
 	if r.KeepRows > 0 {

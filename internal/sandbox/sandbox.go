@@ -38,9 +38,9 @@ var ErrNotInstalled = errors.New("not installed")
 const (
 	// DefaultMemory is MariaDB's own default of 128 MiB.
 	DefaultMemory int64 = 128 << 20
-	// DefaultRedo is 512 MiB. Fast inserts fill MariaDB's own default of 96 MiB within seconds; the
-	// server then flushes pages because the log is full. Benchmarks should measure what happens when
-	// memory is full instead.
+	// DefaultRedo is the size of the redo log. Fast inserts fill MariaDB's default log of 96 MiB
+	// within seconds, and the server then flushes pages because the log is full. Benchmarks should
+	// measure how it flushes pages because memory is full.
 	DefaultRedo int64 = 512 << 20
 	// DefaultRoot is the directory of the sandboxes, relative to the working directory.
 	DefaultRoot = ".rowmill"

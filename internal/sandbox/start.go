@@ -305,8 +305,8 @@ func (i Info) password() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// The ports that freePorts chooses from. They are below those that the kernel gives to outgoing
-// connections, so that no such connection has a server's port when the server is started again.
+// The ports that freePorts chooses from. They are below the ports that the kernel gives to outgoing
+// connections: otherwise, when a server is started again, a connection might have its port.
 const (
 	firstPort = 15000
 	ports     = 15000

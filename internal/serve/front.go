@@ -55,7 +55,7 @@ type Options struct {
 	// Memory limits the memory, in bytes, that all queries together use for merging; 0 is
 	// query.DefaultMemory.
 	Memory int64
-	// Rollups tells what the roll-ups of tables have; nil reads none.
+	// Rollups describes the roll-ups of tables, from which queries are answered; nil means none.
 	Rollups query.Rollups
 	// NoRollups and NoCache are as in query.Options.
 	NoRollups, NoCache bool

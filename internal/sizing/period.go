@@ -246,8 +246,9 @@ func (o *Output) sizes(in Input) {
 	}
 }
 
-// size adds to o.Sizes the size of a table with a number of rows. open is the number of rows that
-// arrive within in.After: they, and the rows of one more period, are not sealed yet.
+// size adds to o.Sizes the size of the table once it has this number of rows, which it has after
+// the given seconds; name describes this time. Not sealed yet are the rows of one period, and open
+// further rows: those that arrive within in.After, the delay of the seal.
 func (o *Output) size(in Input, name string, after, rows, open float64) {
 	open = min(rows, open+o.Period.Rows)
 	one, merged := o.Period.Rows, o.Period.Rows

@@ -16,13 +16,15 @@ type Publication struct {
 	Table, Source string
 	rolling.Period
 	// FromByte and ToByte are offsets in the source. Rows of the period belong to the publication if
-	// their batch begins from FromByte to before ToByte. ToByte is 0 if it is not known yet.
+	// the offset at which their batch begins is at least FromByte and below ToByte. ToByte is 0 while
+	// it is unknown.
 	FromByte, ToByte int64
 	// State is Routed, Published or Single.
 	State string
-	// Counts are those of its rows once it is Published.
+	// Counts count the publication's rows, once State is Published.
 	Counts
-	// First and Last are the lowest and the highest position of its rows, once it is Published.
+	// First and Last are the lowest and the highest position of the publication's rows, once State is
+	// Published.
 	First, Last int64
 	// Merges permits that its rows are merged with those of the period; it isn't recorded.
 	Merges bool

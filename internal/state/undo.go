@@ -17,8 +17,8 @@ type Undo struct {
 // takeovers records how takeovers are undone.
 type takeovers struct{ *database }
 
-// AddUndo records the statements that give back what apply is about to take away. If the table has
-// a record with the same what already, AddUndo does nothing.
+// AddUndo records the statements that give back what apply is about to take away. what names the
+// thing taken away. If the table already has a record for what, AddUndo does nothing.
 func (s takeovers) AddUndo(ctx context.Context, table, what string, statements []string) error {
 	have, err := s.Undos(ctx, table)
 	if err != nil {

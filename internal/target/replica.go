@@ -47,8 +47,8 @@ type Replica struct {
 }
 
 // Open connects to the replica, unless an earlier call did, and returns its database. After an
-// error, it may be called again. The error wraps ErrNoReplica if the replica's engine differs from
-// the source's, such as MySQL from MariaDB.
+// error, Open may be called again. The error wraps ErrNoReplica if the replica has another engine
+// than the source: MySQL and MariaDB are two engines.
 func (r *Replica) Open(ctx context.Context) (engine.Keeper, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

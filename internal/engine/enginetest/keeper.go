@@ -78,9 +78,9 @@ type kept struct {
 // kinds are the kinds of column By.
 var kinds = []string{"time", "seconds", "microseconds", "sequence"}
 
-// stoodFor reports whether tests on MariaDB's InnoDB stand for tests on db's server. Outside of the
-// nightly run, they do so for MySQL and MyRocks, which get the same statements and take several
-// times as long.
+// stoodFor reports whether a test may be omitted on db's server because it runs on MariaDB's
+// InnoDB. Outside of the nightly run, this is true of MySQL and MyRocks: they get the same
+// statements, and take several times as long.
 func stoodFor(db engine.DB) bool {
 	return os.Getenv(nightly) == "" && (db.Info().Engine == "mysql" || strings.EqualFold(db.Info().Storage, "rocksdb"))
 }
@@ -99,8 +99,8 @@ func eachKind[DB engine.Keeper](t *testing.T, open func(testing.TB) DB, run func
 	}
 }
 
-// keptTable returns a table called name with a kind of column By and with periods
-// from 2026-11-20, or from key 0.
+// keptTable creates a table called name, whose column By is of this kind (see kinds). Its periods
+// begin at 2026-11-20, or at key 0.
 func keptTable(t testing.TB, db engine.Keeper, name, kind string, periodCount int) *kept {
 	t.Helper()
 	return keptNames(t, db, name, kind, periodCount, func(column string) string { return column })

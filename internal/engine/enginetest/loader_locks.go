@@ -59,8 +59,9 @@ func stillWaits(t testing.TB, done <-chan error) {
 	}
 }
 
-// waits checks that an insert of a key that an open transaction has inserted waits for the end of
-// that transaction, and is a duplicate only if that transaction was committed.
+// Two transactions insert the same key, and the first is still open. waits checks that the insert
+// of the second waits until the first has ended, and is a duplicate only if the first was
+// committed.
 func (s loaders) waits(t *testing.T) {
 	lo := s.loading(t)
 	other := lo.another()

@@ -315,9 +315,9 @@ func (c *changer) detach(ctx context.Context, s engine.Detach) {
 	}
 }
 
-// floorRows is the largest number of rows in the floor (see floorName) with which the first period
-// can be dropped. The server copies the floor's rows under the lock, which takes about a second for
-// this number.
+// floorRows limits the rows in the floor (see floorName): with more, the first period can't be
+// dropped. At its drop, the server copies the floor's rows under the lock, which takes about a
+// second for floorRows rows.
 const floorRows = 100_000
 
 func (c *changer) detachPlan(ctx context.Context, s engine.Detach) (statements []string) {

@@ -112,8 +112,8 @@ func (d partitioner) encloseTail(s engine.Enclose) ([]string, error) {
 }
 
 // add renders the creation of partitions. If the floor is the table's only partition, its end is
-// moved to the first new period. split names the existing partitions that are split, and whose rows
-// the server copies.
+// moved to the start of the first new period. split names the existing partitions that are split;
+// the server copies their rows.
 func (d partitioner) add(t *engine.Table, l layout, parts []rolling.Partition) (statements, split []string, err error) {
 	if !floored(t) {
 		defs, err := d.partitions(t, parts)

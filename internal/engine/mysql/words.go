@@ -112,8 +112,9 @@ func (d words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []
 	return append(out, d.compress(name, o)...)
 }
 
-// compress renders the page compression of an empty InnoDB table. MariaDB can then exchange the
-// table only with a partition of a table that was created with compression: see createDeclared.
+// compress renders the statement that makes an empty InnoDB table compress its pages. MariaDB can
+// then exchange the table only with a partition of a table that was created with compression: see
+// createDeclared.
 func (d words) compress(name string, o engine.Storage) []string {
 	switch {
 	case !o.Compress || d.rocksdb() || d.mariadb && !o.Alone:
@@ -200,8 +201,8 @@ func datetimeText(pos int64) string {
 
 var _ engine.SumWords = words{}
 
-// SumType implements engine.SumWords. Like the server's SUM, the type has 22 digits more than the
-// column's, but at most 65.
+// SumType implements engine.SumWords. Like the result of the server's SUM, it has 22 digits more
+// than the column, but at most 65.
 func (words) SumType(c engine.SchemaColumn) string {
 	if c.Kind == value.Float {
 		return "DOUBLE"

@@ -23,7 +23,8 @@ import (
 // the server might read the value's text as another value, or refuse it.
 type binaryForm func(dst []byte, v *engine.Vector, row int) (_ []byte, ok bool)
 
-// binaryForms returns the forms in which values of cols are sent, nil if one has none.
+// binaryForms returns the forms in which values of cols are sent, or nil if a column has no binary
+// form.
 func binaryForms(cols []engine.Column, s *engine.Schema) []binaryForm {
 	forms := make([]binaryForm, len(cols))
 	for i, c := range cols {

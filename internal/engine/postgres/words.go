@@ -145,9 +145,9 @@ func (w words) ReplaceView(name, query string) []string {
 		q, query, q, q, query)}
 }
 
-// Triggers implements engine.SumWords. The triggers fire once per statement, with all rows that the
-// statement changed. Each transaction writes notes of its own, so that no transaction waits for
-// another.
+// Triggers implements engine.SumWords. The triggers fire once per statement, and note the positions
+// of all rows that the statement changed. The notes contain the transaction's ID, so that no
+// transaction waits for another's note.
 func (w words) Triggers(t *engine.Table, _ []string, n engine.NoteRow) []engine.Trigger {
 	by := w.d.Quote(t.By)
 	var out []engine.Trigger

@@ -57,8 +57,8 @@ func (l *loader) Leave(ctx context.Context, err error) error {
 func (l *loader) Lost() bool { return false }
 
 // Begin implements engine.LoaderConn. It waits three times: for the end of a gap (see pool.go),
-// then up to busyTimeout for the turn, and then, as any statement, for a lock of another process.
-// The end of ctx interrupts only the first two waits.
+// then up to busyTimeout for this process's other transactions, and then, as any statement does,
+// for a lock of another process. The end of ctx interrupts only the first two waits.
 func (l *loader) Begin(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, busyTimeout*time.Millisecond)
 	defer cancel()

@@ -38,8 +38,7 @@ func carried(v any) any {
 	return nil
 }
 
-// uncarried returns the value that a text of Carry stands for. letter is the text's first
-// character.
+// uncarried returns the value from which Carry made a text. letter is the text's first character.
 func uncarried(letter byte, text []byte) (any, error) {
 	switch letter {
 	case 'i':

@@ -15,8 +15,8 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A Pool is what the loads of one command share: connections, memory, the table's periods, and
-// targets that are the same for many sources.
+// A Pool is what the loads of one command share: connections, memory, the table's periods, and one
+// format.Target for all sources that have the same format and columns.
 type Pool struct {
 	periods *periods
 	// ahead limits the bytes of batches that are cut but not yet taken by a sender.

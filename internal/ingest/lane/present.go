@@ -40,8 +40,9 @@ func (l *Load) mayCompare(rows int) bool {
 	return true
 }
 
-// compare compares the rows of a part with the table's rows after the part's insert has skipped
-// some. It adds its findings to counts, and returns the rows to list.
+// compare is called after the insert of a part has skipped rows. It compares all rows of the part
+// with the table's rows of the same keys, adds its findings to counts, and returns the rows to
+// list.
 func (s *sender) compare(ctx context.Context, part *format.Part, skipped int64, counts *state.Counts) (list []format.Rejected, compared bool, err error) {
 	p, rows := s.parser, part.Batch.Rows()
 	if !p.Comparable || !part.HasKey() || !s.mayCompare(rows) {

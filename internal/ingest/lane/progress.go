@@ -13,14 +13,16 @@ type Progress struct {
 	// Rows counts the rows sent by this load: inserted, duplicate and rejected.
 	Rows int64
 	// Size is the source's size on disk, 0 if unknown. Bytes is the part of it that is loaded, or
-	// checked by a dry run. Sent is the part of Bytes that this load has sent, in the time Sending.
+	// checked by a dry run. Sent is the part of Bytes that this load has sent, and Sending is how long
+	// it has been sending.
 	Bytes, Size int64
 	Sent        int64
 	Sending     time.Duration
 	// If the source has no size, Share is the share of it that has been read, 0 to 1, and
 	// ShareBefore the share that earlier loads had read.
 	Share, ShareBefore float64
-	// Collected counts the rows to publish, Written those written so far, in the time Publishing.
+	// Collected counts the rows to publish, Written those of them that are written so far, and
+	// Publishing is how long the load has been writing them.
 	Collected, Written int64
 	Publishing         time.Duration
 	// Waiting is the bytes in the spool; Full is how long the stream has waited for room there.

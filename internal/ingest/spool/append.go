@@ -77,8 +77,8 @@ func (s *Spool) append(ctx context.Context, all [][]byte) ([]Record, error) {
 const (
 	// diskPause is how long Append waits on a full disk, unless Release frees room before.
 	diskPause = time.Second
-	// reserveBytes is one block of most file systems. It is reserved for beginning a new segment on
-	// a full disk: then the segment before it can be removed once it is released.
+	// reserveBytes is one block of most file systems. A file of this size is kept to become the next
+	// segment when the disk is full: the segment before can be removed only if a newer one exists.
 	reserveBytes = 4 << 10
 )
 
@@ -209,7 +209,7 @@ func (s *Spool) room(ctx context.Context, size int64) (roll bool, err error) {
 	}
 }
 
-// reclaim removes released segments from the front. It keeps the last segment, whose name says
+// reclaim removes released segments, the oldest first. It keeps the newest segment, whose name says
 // where the spool continues. The caller holds mu. If a removed segment reappears after a power
 // loss, it is released again.
 func (s *Spool) reclaim() error {

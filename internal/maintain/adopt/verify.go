@@ -108,8 +108,8 @@ func checkSize(size int, took time.Duration) int {
 	return min(max(int(next), leastCheck), mostCheck)
 }
 
-// compareAndRepair compares the rows of both tables after one key, up to and including another (nil
-// means unbounded). If the rows differ, it copies them again.
+// compareAndRepair compares those rows of both tables whose keys are greater than after and at most
+// last (nil means unbounded). If the rows differ, it copies them again.
 func (m *mirror) compareAndRepair(ctx context.Context, keys *engine.Keys, after, last []string) (rows int64, fixed bool, err error) {
 	where, args, err := keys.Range(after, last)
 	if err != nil {

@@ -84,8 +84,9 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition for rows of a stage that have raw rows. If all rows of a group were
-// deleted between two statements, its row in the stage has only a sketch.
+// counted is the condition that a row of a stage stands for at least one raw row. A row may have
+// only a sketch: the raw rows of its group were counted and sketched by two statements, and were
+// absent at the count.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
 // stagePiece renders the statement that adds a piece of the source to the stage, and merges it with
@@ -251,8 +252,8 @@ func (w *worker) chunk(ctx context.Context, l *level, own string, after []string
 	return until, err
 }
 
-// keysOf returns the columns by whose order a level's rows are processed: the columns of its
-// primary key, except groups that the server doesn't sort by their values.
+// keysOf returns the columns by whose order a level's rows are processed: the bucket, and the group
+// columns, except those that the server doesn't sort by their values.
 func (s *Set) keysOf(l *level) (*engine.Keys, error) {
 	bucket := *s.schema.Column(s.declared.Time)
 	bucket.Name = Bucket

@@ -26,8 +26,9 @@ var Works = map[Work][]maintain.Kind{
 // Lane returns the lane whose pause stops the work.
 func (w Work) Lane() maintain.Lane { return Works[w][0].Lane() }
 
-// The leader of a table looks for requests at each beat. If it has not taken a request after
-// mostUntaken, the request is withdrawn.
+// The process that leads a table looks for requests at each maintain.Beat. The requester looks for
+// the result every requestPoll. If the leader has not taken the request after mostUntaken, the
+// requester withdraws it.
 const (
 	requestPoll = 500 * time.Millisecond
 	mostUntaken = 3 * maintain.Beat

@@ -441,8 +441,8 @@ func (e *emitter) quotient(o *memoryOutput, t *groupTable, r []uint64) (q wide, 
 	return q, true, nil
 }
 
-// sortKey appends bytes whose order is the order of the groups. If named is true, it appends only
-// the bytes for the outputs of ORDER BY.
+// sortKey appends the sort key of group g: the keys of two groups, compared as bytes, give the
+// order of the groups. If named is true, the sort key has only the elements of ORDER BY.
 func (e *emitter) sortKey(b []byte, g sorted, named bool) ([]byte, error) {
 	t, r := g.table, g.table.record(g.group)
 	NextRow(t.key(r), e.keys)

@@ -348,8 +348,8 @@ func (x *splitter) asWritten(text, name string) string {
 
 func (x *splitter) quote(name string) string { return x.facts.Quote(name) }
 
-// sameNames reports whether two names certainly stand for the same column: t.a and a do if only one
-// table has a column a.
+// sameNames reports whether two names certainly stand for the same column. For example, t.a and a
+// stand for the same column if no other table of the query has a column a.
 func (x *splitter) sameNames(a, b []string) bool {
 	if !x.sameName(a[len(a)-1], b[len(b)-1]) {
 		return false

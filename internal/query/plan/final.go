@@ -374,8 +374,8 @@ type sortElement struct {
 	text string
 }
 
-// findSorts finds the elements of ORDER BY; none for a single group. unique reports that all groups
-// differ in them.
+// findSorts finds the elements of ORDER BY. It finds none if there is a single group. unique
+// reports that no two groups are equal in all elements.
 func (g *grouped) findSorts() (unique bool, err error) {
 	if len(g.keys) == 0 {
 		return true, nil
@@ -496,8 +496,8 @@ func (g *grouped) writePartial() error {
 	return nil
 }
 
-// typeParts sets the class of partial columns that hold integers, which a server without column
-// types doesn't describe.
+// typeParts sets the class of the partial columns that hold integers, because a server without
+// column types doesn't tell it.
 func (g *grouped) typeParts() {
 	i := g.plan.Keys
 	for _, p := range g.parts {

@@ -12,9 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/value"
 )
 
-// Names of columns of the temporary tables, before their numbers: keys of groups, values of
-// DISTINCT aggregates, parts of aggregates, whole aggregates, columns to sort by, and elements of
-// the select list.
+// The beginnings of the column names in the temporary tables; a number follows, as in rowmill_k1.
+// The columns are, in this order: keys of groups, values of DISTINCT aggregates, parts of
+// aggregates, whole aggregates, columns to sort by, and elements of the select list.
 const (
 	keyName   = "rowmill_k"
 	valueName = "rowmill_v"

@@ -206,9 +206,9 @@ type Merge struct {
 	// two groups that are equal in OrderBy, and the answer isn't determined.
 	Unique bool
 
-	// Typed is a query whose result columns have the names and types of the second table; the server
-	// only describes it, with LIMIT 0. Groups and Final are the statements of the server's merge:
-	// Groups is a query for the rows of the second table, in the order of its columns.
+	// Typed is a query whose result columns have the names and types of the table GroupTable; the
+	// server only describes it, with LIMIT 0. Groups and Final are the statements of the server's
+	// merge: Groups is a query for the rows of GroupTable, in the order of its columns.
 	Typed, Groups, Final string
 	// Ties are queries over the temporary tables. Each returns a row if SQL doesn't determine the
 	// answer.

@@ -20,8 +20,8 @@ func (x *splitter) checkSubqueries() (err error) {
 	return err
 }
 
-// checkSubquery checks the aggregates of a subquery, of its derived tables and of its CTEs. Its
-// caller checks the subqueries within it one by one.
+// checkSubquery refuses an aggregate of a subquery, of its derived tables or of its CTEs that may
+// belong to an outer query. The caller calls checkSubquery for each nested subquery, too.
 func (x *splitter) checkSubquery(q *parse.Query) (err error) {
 	q.Walk(func(q *parse.Query) bool {
 		if err != nil || q.Body == nil {

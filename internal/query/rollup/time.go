@@ -188,8 +188,8 @@ func (t *Time) exact(c engine.SchemaColumn) bool {
 	return false
 }
 
-// granule returns the granule of an expression of the time column; false if it doesn't know the
-// expression.
+// granule returns the granule of an expression of the time column. It returns false for an
+// expression whose granule it doesn't know.
 func (t *Time) granule(e *parse.Expr) (granule, bool) {
 	if n, ok := t.division(e); ok {
 		return granule{step: n}, true

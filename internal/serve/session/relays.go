@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/internal/sqltext"
 )
 
-// A followed statement is one whose effect on the session is known. After any other statement, all
-// queries of the session are passed on whole (it is relayed).
+// A followed statement is one whose effect on the session is known. After any other statement, the
+// session is relayed: all of its further queries are passed on whole.
 type followed struct {
 	word  string // its first word
 	keeps bool   // it changes neither the database nor how the server reads texts

@@ -134,8 +134,8 @@ func (w *TPCC) Background(context.Context, func(what, object string, began time.
 // itself whether a commit that was not answered has happened.
 func (w *TPCC) Crashed(time.Time) {}
 
-// Prepare implements bench.Client: it deals the transaction and what the user enters (clauses 2.4.1
-// to 2.8.1).
+// Prepare implements bench.Client: it draws the kind of the next transaction, and the values that
+// the user enters (clauses 2.4.1 to 2.8.1).
 func (c *tpccTerminal) Prepare(int) {
 	w, v := c.w, c.v
 	c.kind, c.began = tpccKinds[c.mix.deal(&c.d)], time.Time{}
@@ -192,8 +192,8 @@ func (c *tpccTerminal) Await(ctx context.Context) error {
 	return engine.Sleep(ctx, time.Duration(wait*float64(time.Second)))
 }
 
-// Do implements bench.Client. If the COMMIT of the previous try was not answered, but its rows
-// exist, Do counts the transaction as done and does not repeat it.
+// Do implements bench.Client. If the COMMIT of the previous try was not answered, but the rows of
+// the transaction exist, Do counts the transaction as done and does not repeat it.
 func (c *tpccTerminal) Do(ctx context.Context) error {
 	if c.began.IsZero() {
 		c.began = time.Now()
@@ -303,8 +303,8 @@ func (c *tpccTerminal) prices(ctx context.Context) {
 	})
 }
 
-// take takes the quantities of lines from the stock of the warehouse that supplies them. It also
-// reads the stock's text for the district into each line.
+// take subtracts the quantities of lines from the stock of the warehouse supply. It also reads into
+// each line the stock's text for the order's district (S_DIST_xx).
 func (c *tpccTerminal) take(ctx context.Context, supply int64, lines []*tpccLine) {
 	quantity := []byte("CASE s_i_id")
 	for _, l := range lines {

@@ -1,6 +1,6 @@
 // Package sample learns how the values of a table are distributed, from its server's statistics and
-// from a sample of its rows: the numbers of different values, frequencies, lengths, magnitudes and
-// orders. It keeps no value of the table.
+// from a sample of its rows: how many different values a column has, how frequent, long and large
+// they are, and in which order they come. It keeps no value of the table.
 //
 //	learned, err := sample.Learn(ctx, d, db, "orders") // completes d.Values
 package sample
@@ -428,8 +428,8 @@ func again(all, same *byDistance, near, far float64) (sum float64) {
 	return max(sum, 0.5)
 }
 
-// heavy returns the shares of a column's frequent values: as the server's statistics list them or,
-// without such a list, in the sample.
+// heavy returns the share of rows that each frequent value of a column has, the greatest share
+// first: from the server's statistics or, if they list no frequent values, from the sample.
 func (l *learning) heavy(c *learner) (out []float64) {
 	counts := groups(l.order, func(i int) uint64 { return c.hashes[i] })
 	there, values, shares := 1-c.null/float64(len(c.hashes)), float64(len(counts)), l.Columns[c.Name].Heavy
@@ -491,8 +491,8 @@ func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnV
 	v.Heavy = v.Heavy[:min(int64(len(v.Heavy)), v.Distinct)]
 }
 
-// drawnFrom estimates the number of values from which rows are drawn at random: the number of rows
-// is given, and seen is how many different values they have.
+// drawnFrom estimates from how many values the values of rows were drawn at random. rows is the
+// number of rows, and seen is how many different values they have.
 func drawnFrom(seen, rows float64) float64 {
 	if seen > allDifferent*rows {
 		return column.MostDistinct
