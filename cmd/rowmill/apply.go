@@ -37,10 +37,11 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Create or change a table according to its declaration",
 		Long: "Create or change a table according to its declaration. A missing table is created with\n" +
 			"the periods that it needs now. A rolling table gets what it lacks, such as columns or\n" +
-			"roll-ups, and the declared length of periods and retention. A plain table with rows is adopted,\n" +
-			"which makes it a rolling table while programs write to it: the rows are copied in chunks\n" +
-			"into a new table, triggers record later changes, and then the new table takes the name\n" +
-			"of the old one. The old table stays until --finish; --undo reverses the adoption.\n\n" +
+			"roll-ups, and the declared length of periods and retention. A plain table with rows is\n" +
+			"adopted, which makes it a rolling table while programs write to it: the rows are copied\n" +
+			"in chunks into a new table, triggers record later changes, and then the new table takes\n" +
+			"the name of the old one. The old table stays until --finish; --undo reverses the\n" +
+			"adoption.\n\n" +
 			"A table that is partitioned already is taken over in place. The job that creates and\n" +
 			"drops its partitions, such as an event or pg_partman, is stopped; --undo starts it\n" +
 			"again.\n\n" +

@@ -91,7 +91,7 @@ var (
 // ANALYZE computes statistics of tables.
 var analyzed = []string{"FORMAT", "SELECT", "WITH", "VALUES", "INSERT", "UPDATE", "DELETE", "REPLACE"}
 
-// storing are words whose INTO doesn't store the answer of a query, as in INSERT INTO t. A
+// storing are words before an INTO that doesn't store the answer of a query, as in INSERT INTO t. A
 // statement that begins with such a word is refused by checkReads; if the word is inside WITH, the
 // server refuses the statement.
 var storing = []string{"INSERT", "REPLACE", "MERGE"}

@@ -407,8 +407,8 @@ func (s ledger) putCuts(ctx context.Context, x Exec, table, source string, cuts 
 // notedAtATime is how many batches one statement names.
 const notedAtATime = 500
 
-// batchesOf calls fn for groups of ids. fn gets the FROM and the WHERE of a statement on the
-// ledger's lines of these batches, and the values for its placeholders.
+// batchesOf calls fn for groups of at most notedAtATime ids. fn gets the text, from FROM on, of a
+// statement on the ledger's lines of these batches, and the values for the text's placeholders.
 func batchesOf(table string, ids []string, fn func(from string, args []any) error) error {
 	for part := range slices.Chunk(ids, notedAtATime) {
 		args := []any{table}

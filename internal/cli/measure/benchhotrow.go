@@ -57,7 +57,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))
 	cli.IntVar(flags, &hot.Slots, "slots", 32, "number of rows, `N`, over which --ways slots spreads the count")
-	cli.DurationVar(flags, &hot.Cache, "cache", 0, "let runs use a count that was read up to this time ago, such as 5s (default: each run reads it)")
+	cli.DurationVar(flags, &hot.Cache, "cache", 0, "let a run use a count that was read at most this long before, such as 5s (default: each run reads it)")
 	cli.DurationVar(flags, &spec.KillEvery, "kill-server-every", 0, "kill the private server at this `interval` and restart it (default never)")
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each way with each number of clients `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")

@@ -88,7 +88,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a rolling table's period; auto fits two periods into the database's cache")
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
-	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also run again what failed (default false)")
+	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also repeat runs that failed (default false)")
 	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with the same cell in this older record `file` of a matrix (default none)")
 	flags.Var(cli.FractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
 	f.out.define(flags, "write the record of all runs to this `file`, replacing it (default none: can't be resumed)", " of what matters", "", "analysis as JSON instead of text")

@@ -286,8 +286,8 @@ func (d dialect) childrenOf(ctx context.Context, s *engine.Session, t *engine.Ta
 	return identities, err
 }
 
-// PartFrom implements engine.Reader. It names the columns of a partition that has them in another
-// order than the table.
+// PartFrom implements engine.Reader. It returns the name of a single partition whose columns have
+// the table's order; otherwise it returns a query of the partitions that names the columns.
 func (db reader) PartFrom(t *engine.TableParts, parts []string) string {
 	plain := len(parts) == 1
 	for _, p := range t.Parts {

@@ -19,9 +19,8 @@ type Ordered struct {
 	free   [][]byte
 }
 
-// BlockSize is the size of the blocks in which rows are passed on. The head is the piece whose rows
-// are passed on at present; headLimit limits those of its rows that wait for the reader. Both are
-// in bytes.
+// BlockSize is the size of the blocks in which rows are passed on. headLimit limits the waiting
+// rows of the piece that is passed on at present, the head. Both are in bytes.
 const (
 	BlockSize = 64 << 10
 	headLimit = 4 << 20

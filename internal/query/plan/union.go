@@ -278,8 +278,8 @@ func (b *branch) quotients() bool {
 }
 
 // storeBranch describes the temporary table for a branch's answer. It returns the query that
-// replaces the branch; this query repeats literals, which aren't stored, so that they keep their
-// types.
+// replaces the branch. Literals of the branch aren't stored: the query repeats them, so that they
+// keep their types.
 func (x *splitter) storeBranch(b *branch, at *Branch, table string, with sqltext.Span) (string, error) {
 	items, cols := b.query.Body.Items, b.plan.Columns
 	single := len(items) == len(cols) && stars(items) == 0
