@@ -107,8 +107,8 @@ func (s *Search) Tell(pass, close bool, done float64) {
 	}
 }
 
-// decided reports whether the trials at this rate are conclusive. A first trial is, unless its
-// result was close to the limit; otherwise two of three trials must agree.
+// decided reports whether the trials at this rate are conclusive. The first trial is conclusive if
+// its result was not close to the limit; otherwise two of three trials must agree.
 func (s *Search) decided(close bool) bool {
 	n := s.passed + s.failed
 	return n == 1 && !close || s.passed >= 2 || s.failed >= 2

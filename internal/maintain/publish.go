@@ -105,8 +105,8 @@ func (t *Table) Publishable(ctx context.Context) error {
 
 // FinishPublications completes each publication that a killed load has left, or gives it up and
 // removes its tables. If another process is completing a publication of source, FinishPublications
-// waits, so that none of source is in progress on return. If it can't complete a publication of
-// another source, it only logs the error.
+// waits, so that on return no publication of source is in progress. If it can't complete a
+// publication of another source, it only logs the error.
 func (t *Table) FinishPublications(ctx context.Context, source string) error {
 	changes, err := t.State.Changes(ctx, t.Table.Name)
 	if err != nil {

@@ -53,7 +53,7 @@ type cacheKey struct {
 }
 
 // A cacheEntry has the partial rows of a partition. version identifies the state of the partition
-// from which they were computed.
+// from which these rows were computed.
 type cacheEntry struct {
 	key     cacheKey
 	version string

@@ -38,7 +38,7 @@ type Status struct {
 	// Busy is the share of the last second that the host spent on checking and writing chunks. If a
 	// host is slow and its share is low, it waits for its network.
 	Busy float64 `json:"busy"`
-	// SentAgain are the bytes that were sent to it more than once.
+	// SentAgain are the bytes that were sent to the host more than once.
 	SentAgain int64 `json:"sent_again"`
 	// Rate is in bytes per second, over the last rateOver.
 	Rate float64 `json:"rate"`

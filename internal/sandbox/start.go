@@ -306,7 +306,7 @@ func (i Info) password() (string, error) {
 }
 
 // The ports that freePorts chooses from. They are below the ports that the kernel gives to outgoing
-// connections: otherwise, when a server is started again, a connection might have its port.
+// connections: otherwise, when a server is started again, a connection might have taken its port.
 const (
 	firstPort = 15000
 	ports     = 15000

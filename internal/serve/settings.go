@@ -83,7 +83,7 @@ func (c *client) settings() (*sessionState, error) {
 		return nil, &notSplit{whyState, "the isolation level is " + level}
 	}
 	// The answer to this query says whether a transaction is open. The response to the client's last
-	// command may lack this status: if it was an error, it had none.
+	// command may not say so: a response that is an error has no status.
 	c.session.Outcome = c.server.reply.outcome()
 	if c.session.Refusal() != nil {
 		return nil, &notSplit{whyState, "a transaction is open"}

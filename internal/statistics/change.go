@@ -89,8 +89,8 @@ const (
 )
 
 // NewChange compares a figure over pairs of runs. smaller means that the smaller figure is better.
-// splits has a Split for each pair, or is nil. From splits, a single pair gets an interval; that of
-// several pairs may become wider.
+// splits has a Split for each pair, or is nil. It gives a single pair an interval, and may widen
+// the interval of several pairs.
 func NewChange(pairs [][2]float64, smaller bool, splits []Split) Change {
 	c := Change{Versus: Over(pairs), Repeats: []Versus{}}
 	reversed := c.Reversed()

@@ -59,8 +59,8 @@ func stillWaits(t testing.TB, done <-chan error) {
 	}
 }
 
-// Two transactions insert the same key, and the first is still open. waits checks that the insert
-// of the second waits until the first has ended, and is a duplicate only if the first was
+// waits checks inserts of one key by two transactions, of which the first is still open: the second
+// insert must wait for the end of the first transaction, and be a duplicate only if it was
 // committed.
 func (s loaders) waits(t *testing.T) {
 	lo := s.loading(t)

@@ -194,8 +194,8 @@ func (c *changer) writes(ctx context.Context, x querent, of []rolling.Partition)
 	return at, nil
 }
 
-// settle waits until the last commit in each partition of the list is so old that the method writes
-// no longer returns ErrWritten. It gives up if others keep committing.
+// settle waits until the last commit in each of the partitions is so old that the method writes no
+// longer returns ErrWritten. It gives up if others keep committing.
 func (c *changer) settle(ctx context.Context, of []rolling.Partition) {
 	for end := time.Now().Add((settled + 1) * time.Second); c.err == nil; {
 		if _, err := c.writes(ctx, c.conn, of); !errors.Is(err, engine.ErrWritten) || time.Now().After(end) {

@@ -201,8 +201,8 @@ func datetimeText(pos int64) string {
 
 var _ engine.SumWords = words{}
 
-// SumType implements engine.SumWords. Like the result of the server's SUM, it has 22 digits more
-// than the column, but at most 65.
+// SumType implements engine.SumWords. Like the result of the server's SUM, the type has 22 digits
+// more than the column, but at most 65.
 func (words) SumType(c engine.SchemaColumn) string {
 	if c.Kind == value.Float {
 		return "DOUBLE"

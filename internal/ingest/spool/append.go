@@ -78,7 +78,7 @@ const (
 	// diskPause is how long Append waits on a full disk, unless Release frees room before.
 	diskPause = time.Second
 	// reserveBytes is one block of most file systems. A file of this size is kept to become the next
-	// segment when the disk is full: the segment before can be removed only if a newer one exists.
+	// segment if the disk is full: a segment can be removed only once a newer one exists.
 	reserveBytes = 4 << 10
 )
 

@@ -84,9 +84,9 @@ func (w *worker) compute(ctx context.Context, l *level, p rolling.Period) (rows 
 	return rows, nil
 }
 
-// counted is the condition that a row of a stage stands for at least one raw row. A row may have
-// only a sketch: the raw rows of its group were counted and sketched by two statements, and were
-// absent at the count.
+// counted is the condition that a row of a stage has counted raw rows. A row may have only a
+// sketch, because counts and sketches come from two statements, between which the raw rows may
+// change.
 func (s *Set) counted() string { return s.quote(RawRows) + " > 0" }
 
 // stagePiece renders the statement that adds a piece of the source to the stage, and merges it with

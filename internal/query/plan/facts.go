@@ -22,8 +22,8 @@ type Rules interface {
 	ClockValue(call string) string
 }
 
-// Facts are the planner's knowledge of a server. The methods of Rules don't ask the server, but the
-// other methods do: the planner calls one only if the plan depends on the answer.
+// Facts are the planner's knowledge of a server. The methods of Rules don't ask the server. Each of
+// the other methods does, so the planner calls it only if the plan depends on the answer.
 type Facts interface {
 	Rules
 	UserFunction(ctx context.Context, text string, names []string) (why string, err error)

@@ -497,7 +497,7 @@ func (g *grouped) writePartial() error {
 }
 
 // typeParts sets the class of the partial columns that hold integers, because a server without
-// column types doesn't tell it.
+// column types doesn't describe it.
 func (g *grouped) typeParts() {
 	i := g.plan.Keys
 	for _, p := range g.parts {

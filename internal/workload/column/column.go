@@ -148,8 +148,8 @@ func (c *Column) list() []string {
 	return slices.DeleteFunc(slices.Clone(c.Members), func(m string) bool { return m == "" || strings.ContainsAny(m, `',\`) })
 }
 
-// NumberOf says as which type the numbers of a column of type t are sent, and which numbers can be
-// sent: those from least to most in steps of 1/unit. For binary fractions, unit is 4.
+// NumberOf says as which type the numbers of a column of type t are sent, and which numbers are
+// possible: those from least to most, in steps of 1/unit. For binary fractions, unit is 4.
 func NumberOf(t value.Type) (sent engine.Column, least, most, unit float64) {
 	unit = 1
 	switch digits := cmp.Or(t.Precision, anyPrecision); {
