@@ -155,9 +155,9 @@ func (s *Steadiness) explain(ivs []judged) {
 		s.Unexplained = 1
 		return
 	}
-	// Attributed is a sequential attributable fraction (Eide and Gefeller 1995): the shown causes are
-	// added one by one. Each gets what it adds to the share of the time below target that the causes
-	// added so far explain together.
+	// The time below target is attributed by sequential attributable fractions (Eide and Gefeller
+	// 1995): the shown causes are added one by one. All causes added so far together explain a share
+	// of that time. The cause added last gets the increase of this share.
 	any, together := make([]bool, len(ivs)), 0.0
 	for i := range candidates {
 		if values[i] == nil {
@@ -207,7 +207,7 @@ func (c *candidate) values(ivs []judged) []float64 {
 }
 
 // judge determines how a candidate is associated with the time below target, and which intervals
-// have it. ok is false if too few intervals on target have the figure.
+// have that cause. ok is false if too few intervals on target have the figure.
 func (c *candidate) judge(ivs []judged, values []float64) (out Cause, has []bool, ok bool) {
 	out = Cause{Name: c.name, What: c.what, Figure: c.figure, Unit: c.unit, Low: c.low, Direct: c.direct, Witness: c.witness}
 	sign := 1.0

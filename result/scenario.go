@@ -57,8 +57,8 @@ type FigureKind struct {
 }
 
 // figureKinds are the figures of a run that scenarios can refer to. A figure is NaN if the record
-// doesn't have it. Figures over tenths use fewer, larger parts if a tenth had under four batches
-// of each client. They are NaN if there are too few rows for two parts.
+// doesn't have it. Figures over tenths of the run's rows use fewer, larger parts if a tenth has
+// fewer than four batches of each client. They are NaN if there are too few rows for two parts.
 var figureKinds = []struct {
 	FigureKind
 	of func(r *Record, c Curve) float64

@@ -30,7 +30,8 @@ type dialect struct {
 	// headed means that a server can present tables of other servers as one.
 	headed bool
 	// shortKeys means that keys can't contain columns of long texts. countedKeys means that a
-	// declaration gets a warning if the server counts up a column of the table's primary key.
+	// declaration gets a warning if a column of the table's primary key is counted up by the server
+	// (AUTO_INCREMENT).
 	shortKeys, countedKeys bool
 
 	// mostPeriods limits the periods of a table; 0 is no limit. why is the reason, for messages.

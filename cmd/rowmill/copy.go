@@ -97,10 +97,10 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "receive DIRECTORY",
 		Short: "Receive a copy, and pass it on to the next host",
-		Long: "Receive a copy in a directory, and send it on to the next host of the chain, which the\n" +
-			"source names. The directory is created if it is missing. Otherwise it must be empty or\n" +
-			"have part of the copy from an earlier run. That part is checked by its hashes, and the\n" +
-			"copy continues.\n\n" +
+		Long: "Receive a copy in a directory, and send it on to the next host of the chain; the source\n" +
+			"says which host that is. The directory is created if it is missing. Otherwise it must be\n" +
+			"empty or have part of the copy from an earlier run. That part is checked by its hashes,\n" +
+			"and the copy continues.\n\n" +
 			"The command waits for its sender without a time limit, also after the connection is\n" +
 			"lost. It ends when the copy is on disk and the source has confirmed that all hosts are\n" +
 			"done. A complete copy without a confirmation is an error: run the same commands again\n" +

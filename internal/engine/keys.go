@@ -149,10 +149,10 @@ func (k *Keys) Last(ctx context.Context, x Exec, from, where string) ([]string, 
 	return key, About(ctx, err, "find the last key of "+from)
 }
 
-// Nth returns the key of the n-th row that follows the key after, but no key beyond until. If fewer
-// rows follow, it returns the key of the last one, or nil if none follows. If the result equals
-// after, Nth returns an error: the text of such a key, for example a binary fraction, doesn't read
-// back as the same value, and a traversal would never end.
+// Nth returns the key of the n-th row whose key is greater than after, but no key greater than
+// until. If fewer rows follow, it returns the key of the last one, or nil if none follows. If the
+// result equals after, Nth returns an error: the text of such a key, for example a binary fraction,
+// doesn't read back as the same value, and a traversal would never end.
 //
 // The bound until is checked only after the row is found. Without statistics, PostgreSQL estimates
 // that a condition with two bounds selects one row in 200, and therefore sorts all remaining rows

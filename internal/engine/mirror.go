@@ -82,9 +82,9 @@ type Mirroring interface {
 	// source. It discards entries that satisfy later: the copy of the table has yet to reach their
 	// rows. An engine with one writer may apply these entries, too.
 	//
-	// An entry has the values of both keys. It stands for the target's rows that have all of these
-	// values, so that entries can be applied in any order. It also stands for the row of the table
-	// Late that has the same values of the plain table's key.
+	// An entry has the values of the source's key and of the target's key. It stands for the target's
+	// rows that have all of these values, so that entries can be applied in any order. It also stands
+	// for the row of the table Late that has the same values of the plain table's key.
 	Replay(ctx context.Context, x Exec, limit int, later Predicate) (int, error)
 	ReplayStatements() []string
 
@@ -131,9 +131,10 @@ type Attribute struct {
 	Kind AttributeKind
 	// What identifies the attribute, and names it in messages.
 	What string
-	// Do is the statement that gives the attribute to a table, or for some kinds a hint for the user.
-	// Undo is the statement that removes the attribute from a table. {} stands for the table's name.
-	// If Undo is "", the target may keep an attribute that the source doesn't have.
+	// Do is the statement that gives the attribute to a table; for some kinds of attributes, it is a
+	// hint for the user instead. Undo is the statement that removes the attribute from a table. {}
+	// stands for the table's name. If Undo is "", the target may keep an attribute that the source
+	// doesn't have.
 	Do, Undo string
 }
 

@@ -462,8 +462,8 @@ type Recipe struct {
 	Value string
 	// Tie is a condition on merged parts, or "". If it is true, Value may differ from the server's.
 	Tie string
-	// Typed are expressions whose types the columns get that store the results of Merge. If Typed is
-	// nil, these columns get the types of Parts.
+	// Typed are expressions, one for each of Merge. If Typed isn't nil, the columns that store the
+	// results of Merge get the types of these expressions, otherwise the types of Parts.
 	Typed []string
 	// Steps say how values of each of Parts are merged outside of the server, and Final how the
 	// aggregate follows from the merged values. Steps and Final are nil if the result would not be
@@ -472,8 +472,8 @@ type Recipe struct {
 	Final FinalStep
 	// Zero: the aggregate of no rows is 0, not NULL.
 	Zero bool
-	// Integers: all Parts are integers; with Steps, the aggregate is an integer, too. If a piece gives
-	// another type for a part, the query runs whole.
+	// Integers: all Parts are integers. If Steps isn't nil, the aggregate is an integer, too. If a
+	// piece gives another type for a part, the query runs whole.
 	Integers bool
 	// Group are the arguments of a DISTINCT aggregate: the pieces group by them in addition to the
 	// query's keys, and compute no Parts. Merge computes the aggregate, or what Value needs, from all

@@ -129,8 +129,9 @@ type TemporaryTable struct{ Create, Clear, Drop, Name string }
 type NoteRow struct {
 	Name string // the prefix of the triggers' names
 	Into string // the quoted table with its columns
-	// Values returns expressions, given an expression for a value of t's By column. The trigger adds
-	// a value that stands for the writer: its transaction, if possible.
+	// Values returns expressions for the values that are inserted. by is an expression for the row's
+	// value of t's By column. The trigger adds one value that stands for the writer: its transaction,
+	// if possible.
 	Values func(by string) []string
 	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
 	// with concurrent transactions note all rows, because a row may become late before its transaction

@@ -269,8 +269,8 @@ func (r *keepRun) watchKeeper(ctx context.Context, event eventFunc) error {
 	return r.follow(last, &since, event)
 }
 
-// lateRecord is how long after an action's end its record may be written. follow reads so far back,
-// to find the record of such an action after that of a later action in another lane.
+// lateRecord is how long after an action's end its record may be written. That may be after the
+// record of a later action in another lane, so follow reads the last records again.
 const lateRecord = 10 * time.Second
 
 // follow reads the actions after since, and advances since.

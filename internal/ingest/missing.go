@@ -179,8 +179,8 @@ func (l *fileLoad) extents(ctx context.Context) (all []state.Extent, err error) 
 
 const lookTries = 3
 
-// A presence is a table's periods, and the periods that were or are being dropped. changing is the
-// ID of another change that isn't completed; "" if there is none.
+// A presence is a table's periods, and the periods that were dropped or are being dropped. changing
+// is the ID of a change other than a drop that isn't completed; "" if there is none.
 type presence struct {
 	parts    []rolling.Partition
 	gone     []rolling.Period

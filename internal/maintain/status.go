@@ -546,10 +546,10 @@ func ownAndOthers(who []engine.Blocker) (own, others []engine.Blocker) {
 	return own, others
 }
 
-// gaps adds the gaps between the periods that retention keeps. Two kinds of gaps are no problem.
-// One lies in the past and never had a period, because loads of history create only the periods
-// that their rows need. The other lies after the periods that should exist now, before a period
-// that a load has created in the future.
+// gaps reports a problem for each gap between the periods that retention keeps. Two kinds of gaps
+// are no problem. One lies in the past and never had a period, because loads of history create only
+// the periods that their rows need. The other lies after the periods that should exist now, before
+// a period that a load has created in the future.
 func (l *look) gaps(context.Context) error {
 	i := slices.IndexFunc(l.v.Parts, func(p rolling.Partition) bool {
 		k := l.v.Record(p)

@@ -6,8 +6,9 @@ import (
 	"github.com/rowmill/rowmill/internal/maintain"
 )
 
-// Limits of a history: half an hour with a look every 10 seconds. An open page causes more looks. A
-// look within minGap of the previous one is not kept, because it would shorten the half hour.
+// Limits of a history: half an hour with a look every 10 seconds. A page of the monitor that is
+// open in a browser causes more looks. A look within minGap of the previous one is not kept,
+// because it would shorten the half hour.
 const (
 	keepSamples = 180
 	minGap      = 5 * time.Second

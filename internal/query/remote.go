@@ -299,8 +299,8 @@ func columnNamed(t *engine.TableParts, e *parse.Expr) *engine.SchemaColumn {
 	return columnOf(t, &parse.Expr{Kind: parse.Column, Names: e.Names[len(e.Names)-1:]}, "")
 }
 
-// comparedText reports whether e is a literal text that the server compares with the operand by a
-// rule independent of the session: by the collation of a column, or as times.
+// comparedText reports whether e is a literal text, and the session's settings don't influence how
+// the server compares it with the operand: by the collation of the operand's column, or as times.
 func comparedText(t *engine.TableParts, operand, e *parse.Expr, text string) bool {
 	if e.Kind != parse.Literal {
 		return false

@@ -21,8 +21,8 @@ type Batch struct {
 	State engine.State
 }
 
-// Place names statement i, counted from 0, at the beginning of a message. It returns "" if the
-// batch has only one statement.
+// Place returns the words that name statement i, counted from 0, for the beginning of a message. It
+// returns "" if the batch has only one statement.
 func (b *Batch) Place(i int) string {
 	if len(b.Texts) < 2 {
 		return ""

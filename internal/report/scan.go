@@ -67,8 +67,8 @@ func scans(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// scanned returns the results in sentences: by what factor each way is faster than the base with
-// the most partitions, and slower with the fewest.
+// scanned returns the results in sentences. At the largest number of partitions, they say how many
+// times as fast as the base each way reads; at the smallest number, how much longer it takes.
 func (s *panel) scanned(r *result.Run) (out []string) {
 	base := s.factors[2].Levels[0]
 	most := s.axis[len(s.axis)-1]

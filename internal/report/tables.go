@@ -100,8 +100,8 @@ func manyTables(recs []result.Record) (experiment, error) {
 	return p, nil
 }
 
-// tablesCost adds a cost as a sample. before points to the number of tables that were open at the
-// previous cost; tablesCost updates the number.
+// tablesCost adds the cost c as a sample. before points to the number of tables that were open at
+// the previous cost of phase TablesOpened; tablesCost updates that number.
 func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, before *int) {
 	add := func(section string, at int, line string, figures ...float64) {
 		for i := range figures {

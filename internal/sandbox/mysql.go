@@ -341,8 +341,9 @@ func argsMariaDB(l *launch) []string {
 			"--default-storage-engine=rocksdb",
 			"--rocksdb-block-cache-size="+strconv.FormatInt(l.Memory, 10),
 			"--rocksdb-flush-log-at-trx-commit="+flushAtCommit[l.Durability],
-			// As O_DIRECT does for InnoDB: otherwise the kernel's page cache would hold the pages that don't
-			// fit into the block cache, and memory would not be limited.
+			// Read and write without the kernel's page cache, as O_DIRECT does for InnoDB: otherwise that
+			// cache would hold the pages that don't fit into the block cache, and memory would not be
+			// limited.
 			"--rocksdb-use-direct-reads=ON",
 			"--rocksdb-use-direct-io-for-flush-and-compaction=ON",
 			// By default, a server that was killed while it wrote to its log refuses to start. With this

@@ -17,8 +17,8 @@ const (
 	Member = "member"
 )
 
-// A group has the servers of a topology that exist already, running or not, by number. The first
-// server, the head, has number 0; its nodes are numbered from 1.
+// A group is the servers of one topology that have been created, running or not, by number. The
+// first server, the head, has number 0; its nodes are numbered from 1.
 type group map[int]Info
 
 // A part is the place of a server in a topology. The zero value is a server without replication.

@@ -71,8 +71,9 @@ func (c *client) passAnswered(p []byte) error {
 	return nil
 }
 
-// restore sets FOUND_ROWS() and ROW_COUNT() to their values after the client's last statement. The
-// front's own statements have changed them, and a view or a function may call them.
+// restore sets FOUND_ROWS() and ROW_COUNT() to their values after the client's last statement: the
+// front's own statements have changed these values, and a view or a function in the client's next
+// statement may read them.
 func (c *client) restore() error {
 	found, zero := c.found, c.zero
 	c.found, c.zero = -1, false

@@ -28,8 +28,8 @@ const (
 	handshakeTimeout = 60 * time.Second
 )
 
-// maxHandshake limits the packets of a client that isn't authenticated yet. They have the
-// attributes of a connection, of at most 64 KiB. The buffer for a packet grows to twice as much.
+// maxHandshake limits the packets of a client that isn't authenticated yet. Such a packet has
+// connection attributes of at most 64 KiB. The buffer for it grows to at most twice maxHandshake.
 const maxHandshake = 72 << 10
 
 // masked are the capabilities that the front doesn't offer to clients: it can't follow the bytes of
@@ -350,8 +350,8 @@ func (c *client) checkPeer(seq byte) error {
 var past = time.Unix(1, 0)
 
 // needsKey reports that the server, by caching_sha2_password, asks for the whole password, but only
-// one of the two connections counts as safe. Then one side encrypts the password by the server's
-// key, and the other side takes it as plain.
+// one of the two connections, from the client or to the server, counts as safe. Then one side
+// encrypts the password by the server's key, and the other side takes it as plain.
 func (c *client) needsKey(p []byte) bool {
 	if len(p) != 2 || p[0] != 1 || p[1] != 4 {
 		return false

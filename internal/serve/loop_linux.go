@@ -111,8 +111,8 @@ func (l *loop) run() {
 	}
 }
 
-// watched are the events of a socket to which nobody waits to write. If they included EPOLLOUT, a
-// Unix socket would wake the loop each time the other end reads.
+// watched are the events for which a socket is watched while no goroutine waits to write to it. If
+// they included EPOLLOUT, a Unix socket would wake the loop each time the other end reads.
 const watched = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // A sock is a session's socket that a loop watches. It is a net.Conn for the session's goroutine.

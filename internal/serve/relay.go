@@ -407,8 +407,9 @@ func (c *client) lost(err error) error {
 // lastWords is how long to wait for the last words of a server that has closed the connection.
 const lastWords = 100 * time.Millisecond
 
-// ended returns the error of a read or write: errGone if the other side has closed the connection.
-// If c.gone says that this is the server, ended first passes on what the server has sent last.
+// ended returns the error of a read or write: errGone if the other side has closed its connection.
+// If c.gone says that the server has closed its connection, ended first passes on to the client
+// what the server has sent last.
 func (c *client) ended(err error) error {
 	if c.gone.Load() {
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))

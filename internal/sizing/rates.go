@@ -8,8 +8,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// plain computes from how many rows on inserts into a plain table wait for the disk: the pieces
-// that take inserts at random positions then exceed their share of the memory.
+// plain computes the number of rows from which inserts into a plain table wait for the disk: from
+// then on, the pieces that take inserts at random positions exceed their share of the memory.
 func (o *Output) plain(in Input) {
 	touched, names := Touched(in.Pieces)
 	if touched == 0 {
@@ -85,8 +85,8 @@ func measured(s *result.Summary, in Input) RatePlan {
 }
 
 // estimated returns the estimated rate of a plain table. While the pages that inserts touch are in
-// memory, it is the sample's rate. Later, a row also waits for a random read in each piece whose
-// page is not in memory.
+// memory, it is the sample's rate. Later, a row also waits for random reads: it touches one page in
+// each piece that takes inserts at random positions, and a page that is not in memory must be read.
 func estimated(in Input, rows float64) RatePlan {
 	perRow, names := Touched(in.Pieces)
 	r := in.Sample.Value

@@ -264,9 +264,9 @@ func (s *Scanner) commentEnd(at int) int {
 	return -1
 }
 
-// executableComment returns an executable comment as one token. By its version, a server executes
-// or skips the text in it. If the comment ends at another place when it is skipped, that is an
-// error.
+// executableComment returns an executable comment as one token. A server executes or skips the text
+// in it, depending on the server's version. If the comment ends at another place when it is
+// skipped, that is an error.
 func (s *Scanner) executableComment() (Token, error) {
 	begin := strings.IndexByte(s.text[s.at:], '!') + 1
 	n := strings.Index(s.text[s.at+begin:], "*/")

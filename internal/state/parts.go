@@ -18,8 +18,8 @@ type Parts struct {
 
 // Compared describes the last comparison of a table's partitions with the recorded ones.
 type Compared struct {
-	// Alters is from engine.PartIdentities, and Definition from engine.PartsWritten. At is when they
-	// were compared, by the server's clock.
+	// Alters is PartIdentities.Alters, and Definition PartsWritten.Definition, at the time of the
+	// comparison. At is that time by the server's clock.
 	Alters, Definition string
 	At                 int64
 }

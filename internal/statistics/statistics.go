@@ -318,7 +318,8 @@ func leftBy(obs []Observation, size []int, terms []term) SumOfSquares {
 
 // columnsOf returns a column for each level of a factor except the first: 1 for observations at
 // that level, 0 for others. For an interaction it returns the products of its factors' columns.
-// Only their span matters, together with the columns of the factors alone.
+// Which level is left out makes no difference to a model that also has the columns of the single
+// factors.
 func columnsOf(obs []Observation, size []int, t term) [][]float64 {
 	out := [][]float64{ones(len(obs))}
 	for _, f := range t {

@@ -1,11 +1,11 @@
-// Package value has the types of columns and their values: what a type holds, and
-// how its values are read from text, checked and written.
+// Package value has the types of columns and their values: what a type holds, and how its values
+// are read from text, checked and written.
 //
-// A Type comes from an engine's catalog, which parses the server's name of the type
-// once (ParseName). Everyone else asks the Type, and never the name.
+// A Type comes from an engine's catalog, which parses the server's name of the type once
+// (ParseName). All other code asks the Type, and doesn't look at the name.
 //
-// The package knows no server and no batch: what is read is an int64, a float64 or
-// bytes, which the caller puts where it belongs.
+// The package knows no server and no batch: what is read is an int64, a float64 or bytes, which the
+// caller puts where it belongs.
 package value
 
 import (

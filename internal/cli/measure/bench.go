@@ -115,7 +115,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	cli.IntVar(flags, &s.Repeat, "repeat", 1, "measure each layout `N` times, in turn, in one record")
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows to insert, such as 1500000, 1_500_000 or 1.5M (default 1M, none with --time)")
 	timeVar(flags, &s.MaxTime, 0, "end after this `time` (default 45s without --rows, otherwise none)")
-	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (with --find-rate 16, but 1 on SQLite)")
+	cli.IntVar(flags, &s.Writers, "writers", 1, "concurrent clients, each with its own connection, `N` (16 with --find-rate, but 1 on SQLite)")
 	cli.IntWithin(flags, &s.Batch, "batch", 0, 1, math.MaxInt32, "rows in one transaction, `N` (default the preset's, with --find-rate 10)")
 	methodVar(flags, s)
 	flags.Var(cli.Optional(&s.Indexes, cli.IntOf), "indexes", "create the first `N` of the preset's secondary indexes (default as many as the preset says)")

@@ -27,9 +27,9 @@ var reportFlagNames = []string{"html", "png", "md", "csv", "json"}
 // newRecord is the usual text of --out.
 const newRecord = "write the run record to this `file`, replacing it (default none)"
 
-// define defines the flags. The other parameters are parts of the flags' help texts: record says
-// what --out is, picture what --png draws, when at which time the reports are written, and json
-// what --json prints.
+// define defines the flags. The other parameters are parts of the flags' help texts: record is the
+// text of --out, picture says what --png draws, when says at what time the reports are written, and
+// json says what --json prints.
 func (o *benchOutputs) define(flags *pflag.FlagSet, record, picture, when, json string) {
 	flags.StringVar(&o.record, "out", "", record)
 	flags.StringVar(&o.reports.html, "html", "", "write an HTML page with charts to this `file`"+when+" (default none)")

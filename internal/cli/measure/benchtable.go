@@ -81,9 +81,9 @@ func (a benchmarks) ownTable(ctx context.Context, f *benchFlags, flags *pflag.Fl
 	return f.spec.SetTable(table, auto)
 }
 
-// Learn reads a sample of a table in the database sampled, and replaces the values that the
-// declaration of table describes by values learned from the sample. The table read is called name;
-// if name is "", it has the declared name. url is the target of the run.
+// Learn reads a sample of the table name in the database sampled; if name is "", the table has the
+// declared name. From then on, table has values learned from the sample, in place of the values
+// that its declaration describes. url is the target of the run.
 func Learn(ctx context.Context, app *cli.App, table *experiment.TableSpec, url, sampled, name string) (err error) {
 	d, err := table.Declared(url)
 	if err != nil {

@@ -69,7 +69,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	flags.Var(cli.CountOrAuto(&s.PeriodRows), "period-rows", "rows of a period; auto is ten minutes' rows")
 	cli.IntVar(flags, &s.KeepPeriods, "keep-periods", steadyKeep, "keep the newest `N` periods, and drop the older ones")
 	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "if the server goes away, try to connect for this `time`, then end")
-	flags.BoolVar(&s.NoWork, "no-work", false, "don't time the fixed computation, which takes half a percent of a core (default false)")
+	flags.BoolVar(&s.NoWork, "no-work", false, "don't time a fixed computation once a second; it takes half a percent of a core (default false)")
 	out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the table back at the end (default false)")

@@ -57,8 +57,8 @@ type BareLoader func(b *testing.B, db engine.DB, table string, columns string, l
 const stageRows = 200_000
 
 // BenchStage fills a standalone table and builds its indexes: once by a Staging, and once by the
-// server's own loader. That loader reads text that is already in memory, which is the ceiling.
-// b.N counts tables.
+// server's own loader. The loader's speed is the ceiling, because its input is text that is already
+// in memory. b.N counts tables.
 func BenchStage(b *testing.B, open func(testing.TB) engine.Stager, bare BareLoader) {
 	const batch = 10_000
 	batches, lines := classicRows(stageRows, batch)

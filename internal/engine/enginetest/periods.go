@@ -294,8 +294,9 @@ var breakable = []struct {
 	// the other tables with their rows.
 	make func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string)
 }{
-	// Only the test interrupted breaks off the step Rebuild, between two of its rendered statements.
-	// After that, nothing tells whether the tables were exchanged: therefore both have the same rows.
+	// Of the tests, only "interrupted" breaks off the step Rebuild, between two of its rendered
+	// statements. When Rebuild is executed again, nothing tells whether the tables were exchanged
+	// already: therefore both have the same rows.
 	{"Rebuild", 40, -1, func(t testing.TB, k *kept, was []string) (engine.Step, []rolling.Partition, map[string]string) {
 		k.fill(t, "with_it", k.parts[1:2])
 		r := k.merge(t, 1, 1, k.parts[1].Name, "with_it")
@@ -424,8 +425,9 @@ func (s keepers) interrupted(t *testing.T) {
 	}
 }
 
-// run breaks off a step before each of its messages, and checks that executing the step again,
-// twice, has the same result as without the interruption.
+// run executes a step once for each of the step's messages, and breaks the step off before that
+// message. It checks that two further executions of the step lead to the same result as one that
+// was not broken off. If late, a late row is inserted after the break.
 func (i Interrupter) run(t *testing.T, db engine.Keeper, which int, late bool) {
 	c := breakable[which]
 	for n, broken := 0, true; broken; n++ {

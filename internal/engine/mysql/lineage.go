@@ -152,7 +152,8 @@ type lineages struct {
 const mostTraced = 1000
 
 // lineages returns the number of each partition's present lineage, by the partition's name. ids are
-// the partitions' ids in InnoDB, by name. alters and now were read before ids.
+// the partitions' ids in InnoDB, by name. alters, the server's count of ALTER TABLE, and the time
+// now were read before ids.
 func (db *versions) lineages(ctx context.Context, t *engine.TableParts, ids map[string]string, alters string, now int64) (numbers map[string]uint64, err error) {
 	l := &db.traced
 	key := db.qualified(t)

@@ -247,8 +247,9 @@ func (l *loader) Undo() error {
 	return err
 }
 
-// encode encodes one statement, beginning with the given row. It adds rows up to but not including
-// to, as far as the size limit allows, and returns the first row that isn't in the statement.
+// encode encodes one statement with rows of b: the given row and the rows after it, but not row to
+// or later ones, as far as the size limit allows. It returns the first row that isn't in the
+// statement.
 func (l *loader) encode(e *encoder, b *engine.Batch, row, to int) (next int) {
 	l.buf, next = e.appendInsert(append(l.buf[:0], emptyHead[:]...), b, row, to, l.limit-packetHead)
 	return next

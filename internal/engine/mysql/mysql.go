@@ -288,8 +288,8 @@ func capabilities(d dialect) engine.Capabilities {
 	if !d.unchecked {
 		swap = swapRows
 	}
-	// On MySQL, connections share most memory for partitions. Measured with MySQL 8.0 and MariaDB
-	// 10.11, with 2 indexes.
+	// The cost of open partitions was measured with MySQL 8.0 and MariaDB 10.11, on tables with 2
+	// indexes. MySQL's connections share most of the memory for partitions.
 	open := engine.OpenCost{Base: 85 << 20, Connection: 119 << 10, Partition: 34 << 10, Each: 1.33 * (1 << 10)}
 	if d.mariadb {
 		open = engine.OpenCost{Base: 76 << 20, Connection: 90 << 10, Partition: 22 << 10, Each: 7.4 * (1 << 10)}

@@ -72,8 +72,8 @@ func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 func readSettings() []string {
 	return []string{
 		"SET NAMES utf8mb4", // with the server's own collation
-		// While character_set_results is unset, MariaDB reports the collation of SET NAMES for the
-		// columns of results. DescribeQuery sets character_set_results again.
+		// MariaDB describes results by the collation of SET NAMES until character_set_results is set by
+		// itself, as DescribeQuery does. It is set here, so that all results are described alike.
 		"SET SESSION autocommit = 1, character_set_results = utf8mb4, completion_type = 'NO_CHAIN', net_write_timeout = " + netWrite,
 		"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ WRITE",
 	}

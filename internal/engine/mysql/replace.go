@@ -351,9 +351,9 @@ func (c *changer) exchanged(ctx context.Context, s engine.Replace, comment strin
 	if before = strings.TrimPrefix(before, ": "); marked && before != "" {
 		return c.identity(ctx, s.With, before) != before
 	}
-	// A mark without an identity was set by the statements that Render shows, and doesn't tell whether
-	// the exchange has happened. If several partitions are replaced, the replacement table tells it:
-	// before the exchange, it also has rows of the first of them.
+	// A mark without an identity was set by the statements that Render shows. It doesn't tell whether
+	// the exchange has happened. If several partitions are replaced, the rows of the replacement table
+	// tell it: only before the exchange does the table also have rows of the first partition.
 	last := s.Old[len(s.Old)-1]
 	early := fmt.Sprintf("%s WHERE %s < %s", c.Quote(s.With), c.Quote(c.t.By), c.words().Literal(c.t, last.From))
 	return marked && len(s.Old) > 1 && !c.filled(ctx, early)

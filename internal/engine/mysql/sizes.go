@@ -387,7 +387,7 @@ func (db sizer) Estimate(ctx context.Context, table string) (*engine.Footprint, 
 }
 
 // known returns the footprint by InnoDB's statistics. If there are none, or they can't be read, it
-// returns the footprint by sizes.
+// returns the footprint by the table's sizes, which it gets from the function sizes.
 func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (engine.Sizes, error)) (*engine.Footprint, error) {
 	f := &engine.Footprint{Clustered: true, Saved: -1}
 	pages, err := db.leafPages(ctx, schema.Name)

@@ -167,8 +167,8 @@ func (s *socket) pause() error {
 	return nil
 }
 
-// SetDeadline makes a read or write that waits fail at the time t, or up to patience later. It is
-// for interruptions only: a read or write that needn't wait succeeds even after t.
+// SetDeadline ends a read or write that waits with an error, at the time t or up to patience later.
+// It is for interruptions only: a read or write that needn't wait succeeds even after t.
 func (s *socket) SetDeadline(t time.Time) error {
 	if !s.blocks {
 		return s.Conn.SetDeadline(t)

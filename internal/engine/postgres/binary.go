@@ -144,9 +144,9 @@ func mistyped(err error) bool {
 	return errors.As(err, &server) && (server.Code == "08P01" || server.Code == "22P03")
 }
 
-// sameTypes returns a query that has a result if the columns' types are no longer those of a
-// schema. Eight bytes are a number in one type and a time in another, so the query runs once the
-// COPY has locked the table.
+// sameTypes returns a query that has a result if the columns' types are no longer those of s. The
+// same eight bytes are a number in one type and a time in another. The query runs once the COPY has
+// locked the table, so that the types can't change afterwards.
 func (e *encoder) sameTypes(s *engine.Schema) string {
 	types := make([]string, len(e.columns))
 	for i, c := range e.columns {

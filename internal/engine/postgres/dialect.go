@@ -62,7 +62,7 @@ func childName(t *engine.Table, p rolling.Partition) string {
 }
 
 // partitionName is the reverse of childName. A child whose name doesn't begin with the table's name
-// was attached by someone else: its partition has the child's name in quotes.
+// was attached by someone else: the name of its partition is the child's name in quotes.
 func partitionName(t *engine.Table, child string) string {
 	if name, ok := strings.CutPrefix(child, t.Name+"_"); ok && name != "" && name[0] != '"' {
 		return name

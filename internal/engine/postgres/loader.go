@@ -98,8 +98,9 @@ func (l *loader) encoder(t *engine.Table) *encoder {
 	return e
 }
 
-// Insert implements engine.LoaderConn. It uses COPY if there are many rows, the server refuses none
-// of them, and no row exists already. Otherwise it uses as few statements as possible.
+// Insert implements engine.LoaderConn. It tries COPY if there are many rows. If COPY isn't
+// possible, or the server refuses one of the rows or has its key already, Insert uses as few
+// statements as possible.
 func (l *loader) Insert(ctx context.Context, t *engine.Table, b *engine.Batch, from, to int, more bool) (engine.Ack, error) {
 	e := l.encoder(t)
 	l.undo = ""

@@ -2,8 +2,8 @@ package postgres
 
 import "github.com/rowmill/rowmill/internal/value"
 
-// types are the types by their name in pg_type; a domain has the name of its base. Values of all
-// other types are value.Other.
+// types maps the name of a type in pg_type to its value.Type. A domain is looked up by the name of
+// its base type. Values of types that are not listed are value.Other.
 var types = map[string]value.Type{
 	"int2":        {Kind: value.Int, Bits: 16},
 	"int4":        {Kind: value.Int, Bits: 32},

@@ -84,9 +84,9 @@ type killed struct {
 	run    context.Context // ends when the user interrupts the run
 }
 
-// Workload returns the workload with the killer in its background. A restart that is in progress
-// after the last insert is completed, so that the table can be read; only the end of run cancels
-// it.
+// Workload returns the workload with the killer in its background. If the server is being restarted
+// after the last insert, the restart is completed, so that the table can be read; only the end of
+// run cancels it.
 func (k *Killer) Workload(run context.Context) bench.Workload { return &killed{k.c.Workload, k, run} }
 
 // Background implements bench.Workload.

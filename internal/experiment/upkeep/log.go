@@ -58,8 +58,8 @@ const (
 	// justBefore is how long after its end an action may still slow down inserts: pages are written,
 	// files removed.
 	justBefore = time.Second
-	// A failed action is assumed to be retried until it has succeeded, or until no failure has been
-	// recorded for the time retried: repeated failures are recorded every 30 seconds.
+	// A failed action is assumed to be retried until it succeeds, or until this time has passed since
+	// its last recorded failure: while an action is retried, a failure is recorded every 30 seconds.
 	retried = time.Minute
 	// slowSync is the duration from which a sync of the disk may contribute to a slow insert.
 	slowSync = 10 * time.Millisecond

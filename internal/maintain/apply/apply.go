@@ -47,8 +47,8 @@ type Plan struct {
 	// before the steps are executed.
 	Adopt bool
 	// Before, unless nil, resets the records of a former table of the same name. It becomes
-	// adopt.Options.Before. from is the start of the first period. BeforeSQL are those of its
-	// statements that change roll-ups.
+	// adopt.Options.Before. from is the start of the first period. BeforeSQL are the statements of
+	// Before that change roll-ups.
 	Before    func(ctx context.Context, from int64) error
 	BeforeSQL []string
 }

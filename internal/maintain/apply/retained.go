@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// planDropped sets a.Dropped to what retention will remove under the new declaration but would keep
-// under the applied one.
+// planDropped sets a.Dropped: it describes the periods, and the rows of roll-ups, that retention
+// will remove under the new declaration but would keep under the applied one.
 func (t planner) planDropped(ctx context.Context, a *Plan, applied *rolling.Declaration) error {
 	if t.Schema == nil || a.Adopt {
 		return nil

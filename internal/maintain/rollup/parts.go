@@ -36,9 +36,9 @@ func (s *Set) recorded(ctx context.Context) (p *state.Parts, ok bool, err error)
 	return p, true, err
 }
 
-// A tracing remembers comparisons of the partitions that found suspects. A suspect is a partition
-// that may have left the table and come back, e.g. by two EXCHANGE PARTITION. While other tables
-// are altered all the time, every partition that is being written is a suspect.
+// A tracing remembers the comparisons of partitions in which suspects were found. A suspect is a
+// partition that may have left the table and come back, e.g. by two EXCHANGE PARTITION. While other
+// tables are altered all the time, every partition that is being written is a suspect.
 type tracing struct {
 	mu sync.Mutex
 	// noted is the last comparison by Compare, which has noted the suspects.

@@ -220,7 +220,7 @@ type Level struct {
 	Rows int64
 }
 
-// Status returns the status of the levels, in the declaration's order. Levels that
+// Status returns the status of each level (a roll-up), in the declaration's order. Levels that
 // don't exist yet are omitted.
 func (s *Set) Status(ctx context.Context) ([]Level, error) {
 	var out []Level

@@ -322,8 +322,8 @@ type pace struct {
 const (
 	// pieceTime is half the time of a transaction, because the next statement may be slower.
 	pieceTime = goalTime / 2
-	// Rows per statement: at first, the minimum, and the maximum for statements
-	// that compute and for those that only count.
+	// The number of rows per statement: firstPiece at first, at least leastPiece, and at most
+	// mostPiece for a statement that computes or mostCounted for one that only counts.
 	firstPiece, leastPiece, mostPiece, mostCounted = 5000, 200, 100000, 1000000
 )
 

@@ -130,8 +130,9 @@ func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 // isShared reports a name of a column that several operands of one FROM have.
 func (x *splitter) isShared(name string) bool { return slices.Contains(x.shared, folded(name)) }
 
-// checkUnnamed refuses a name in ORDER BY that the server gives to an element of the select list
-// without an alias, such as lower(v). ORDER BY prefers such an element to a column of that name.
+// checkUnnamed refuses a name e in ORDER BY if the server gives the same name to an element of the
+// select list that has no alias, such as lower(v). ORDER BY would prefer that element to a column
+// named e.
 func (b *block) checkUnnamed(e *parse.Expr) error {
 	for i, it := range b.sel.Items {
 		if it.Alias != "" || it.Expr != nil && b.equal(it.Expr, e) {

@@ -126,8 +126,9 @@ func (u *Query) Level(r *engine.RolledLevel) (_ *Level, why string) {
 	return l, ""
 }
 
-// hasFraction reports whether a condition contains a number such as 1.5. MariaDB and MySQL may find
-// another number when they look it up in an index of integers. The roll-up doesn't have that index.
+// hasFraction reports whether a condition contains a number such as 1.5. If MariaDB or MySQL looks
+// it up in an index of integers, it may find another number. A roll-up doesn't have the table's
+// index, so its answer may differ.
 func hasFraction(c *parse.Expr) bool {
 	return parse.Any(c, func(e *parse.Expr) bool {
 		return e.Kind == parse.Literal && !strings.ContainsAny(e.Name, "'xX") && strings.ContainsAny(e.Name, ".eE") && strings.ContainsAny(e.Name, "0123456789")

@@ -1,6 +1,6 @@
 // Package series turns the intervals of a run into points for charts. Each figure has at most
-// maxPoints points, and a point has the extremes of the intervals that it represents. A page's
-// script draws a Page of them.
+// maxPoints points. A point that represents several intervals also has their extreme values. The
+// script of an HTML page draws the points of a Page.
 //
 //	page := series.Page{Runs: []series.Run{series.NewRun(series.Source{Record: rec, Summary: &sum, Curve: rec.Curve()})}}
 package series
@@ -299,9 +299,9 @@ const (
 	longEnough  = 20
 )
 
-// rates returns the rate over equal parts of the rows, and the rate over intervals. If the run has
-// few intervals, it returns the rate over parts of the rows for both, because the run's marks of
-// time give more detail than its intervals.
+// rates returns the rate by rows (over equal parts of the rows) and the rate by time (over
+// intervals). If the run has few intervals, the rate by time is also that over equal parts of the
+// rows: for these, the record has the times of more moments than the intervals.
 func (v *Source) rates(bs []Bucket) Rates {
 	var d Rates
 	most := fineWindows

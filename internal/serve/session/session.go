@@ -131,8 +131,8 @@ func (s *Session) noteText(p []byte, complete bool) {
 	}
 }
 
-// relayStatements marks all prepared statements as relayed: the session's state differs from the
-// one in which the server has read them.
+// relayStatements marks all statements prepared so far as relayed, to be passed on whole: the
+// server has parsed them with other settings than the session now has.
 func (s *Session) relayStatements() {
 	for _, st := range s.Statements {
 		st.Relayed = true

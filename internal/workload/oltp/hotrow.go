@@ -83,10 +83,11 @@ type HotRowOptions struct {
 	Cache time.Duration
 }
 
-// A HotRow is the workload that a report of 2010 describes: a counter of an item's fans. Each run
-// reads the counter, looks whether the user is a fan, and then inserts and counts the user in one
-// transaction. All clients count in one row, except in some ways (HotSlots, HotAppend). Each client
-// holds the row's lock until its commit has returned.
+// A HotRow is the workload that a report of 2010 describes: a counter of an item's fans. Each
+// operation (a run) looks whether a user is a fan of the item, and if not, inserts and counts the
+// user in one transaction; some also read the counter first. All clients count in one row, except
+// in some ways (HotSlots, HotAppend). Each client holds the row's lock until its commit has
+// returned.
 type HotRow struct {
 	db     engine.DB
 	reader engine.Reader // nil if the engine stores nothing

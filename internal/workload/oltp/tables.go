@@ -272,8 +272,8 @@ func (w *Tables) addOne(ctx context.Context) (time.Duration, error) {
 	return took, w.db.Apply(ctx, engine.DropPartition{Table: t, Have: append(w.have[:len(w.have):len(w.have)], one[0]), Drop: one[0]})
 }
 
-// cost completes a cost, first with the figures of the operating system, which queries to the
-// server would change.
+// cost completes c. It reads the operating system's figures first, because queries to the server
+// would change them.
 func (w *Tables) cost(ctx context.Context, c *result.TablesCost) error {
 	if err := w.Measure(c); err != nil {
 		return err

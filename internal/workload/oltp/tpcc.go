@@ -59,8 +59,9 @@ type TPCC struct {
 	db     engine.DB
 	opt    TPCCOptions
 	tables []*tpccTable
-	// items is the number of items. customers is the number of customers in each district. Each has
-	// one order after the load; undelivered of these orders, in each district, are not delivered yet.
+	// items is the number of items. customers is the number of customers in each district. After the
+	// load, each customer has one order; undelivered is how many of a district's orders are not
+	// delivered yet.
 	items, customers, undelivered int64
 	// The constants C of NURand; those of names differ between load and run (clause 2.1.6.1).
 	nameLoad, nameRun, customerC, itemC int64
