@@ -188,8 +188,8 @@ type Interval struct {
 	NewRows int64 `json:"new_rows"`
 	// HeldRows counts the rows in tables of constant size, including those in flight.
 	HeldRows int64 `json:"held_rows,omitempty"`
-	// Marks are the moments at which the number of rows reached another hundredth of the requested
-	// rows, as [rows so far, elapsed seconds].
+	// Marks has a mark for each hundredth of the requested rows that was reached in the interval: the
+	// number of rows and the elapsed seconds at that moment.
 	Marks [][2]float64 `json:"marks,omitempty"`
 	// Latency is the time from sending an operation to its answer. If a rate was requested,
 	// Response is the time from when the operation was due to its answer.

@@ -157,11 +157,11 @@ type weighed struct {
 	seconds, wait     float64
 }
 
-// counted adds up a trial's intervals after the ramp. It adds the operations that were due but
-// unfinished at the trial's end: without them, a stalled server would appear fast. Of these, the
-// newest is taken to have been due at the end, the operation before it a little earlier, as the
-// rate says, and so on. Those that have waited for less than the limit can't be judged yet, and are
-// left out. Damaged distributions are omitted.
+// counted adds up a trial's intervals after the ramp. It also counts the operations that were due
+// but unfinished at the trial's end: without them, a stalled server would appear fast. The newest
+// of these is taken to have been due at the end, and each other one earlier by the time between two
+// operations at the rate. Those that have waited for less than the limit can't be judged yet, and
+// are left out. Damaged distributions are omitted.
 func counted(r *Record) weighed {
 	c := weighed{response: NewHistogram(), service: NewHistogram()}
 	limit := r.Run.Search.LimitUS

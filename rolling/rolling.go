@@ -442,10 +442,10 @@ func Parse(s string) (Grid, error) {
 	return bad()
 }
 
-// A Bucketing is how a grid divides its axis, in the form that SQL needs. A bucket of months begins
-// where the number of its first month, counted from January of year 0, is a multiple of Months;
-// then Step is 0. Any other bucket begins where its distance from Origin is a multiple of Step;
-// then Months is 0.
+// A Bucketing is how a grid divides its axis, in the form that SQL needs. With a grid of months,
+// Step is 0, and a bucket begins with each month whose number, counted from January of year 0, is a
+// multiple of Months. With any other grid, Months is 0, and a bucket begins at each position whose
+// distance from Origin is a multiple of Step.
 type Bucketing struct{ Step, Origin, Months int64 }
 
 // Bucketing returns how the grid divides its axis.

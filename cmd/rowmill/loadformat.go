@@ -41,7 +41,7 @@ func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.header, "header", true, "the first line of csv and tsv has the columns' names")
 	cli.IntWithin(flags, &f.Format.SkipLines, "skip-lines", 0, 0, math.MaxInt32, "skip the first `N` lines of csv and tsv, before the header")
 	flags.StringVar(&f.Format.Comment, "comment", "", "skip lines of csv and tsv that begin with `TEXT`, such as '#' (none)")
-	flags.StringArrayVar(&f.Format.Nulls, "null", nil, "unquoted `TEXT` for NULL in csv and tsv; may be repeated; in csv an empty field is NULL, too (\\N)")
+	flags.StringArrayVar(&f.Format.Nulls, "null", nil, "unquoted `TEXT` that means NULL in csv and tsv; may be repeated; in csv an empty field is NULL, too (\\N)")
 	flags.BoolVar(&f.Format.NullQuoted, "null-quoted", false, "the texts of --null are NULL also in quotes, and as JSON strings (default false)")
 	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the columns in the order of the fields; - skips a field (the header's, or the table's)")
 	flags.StringSliceVar(&f.Format.SkipColumns, "skip-columns", nil, "`NAMES` in the header, or keys of JSON and line protocol, whose values are not loaded (none)")

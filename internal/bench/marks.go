@@ -26,8 +26,8 @@ func newMarks(rows int64) marks {
 	return marks{rows: rows, at: make([]atomic.Int64, hundredths)}
 }
 
-// mark returns the number of rows of mark i. It avoids the product
-// rows*hundredths, which may overflow.
+// mark returns the number of rows at which mark i, counted from 0, is reached. It avoids the
+// product rows*hundredths, which may overflow.
 func (m *marks) mark(i int) int64 {
 	n := int64(i + 1)
 	return m.rows/hundredths*n + m.rows%hundredths*n/hundredths

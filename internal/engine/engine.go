@@ -62,8 +62,8 @@ type Info struct {
 	// CrashLoss before the kill may be lost, says the server's documentation. A loss of power may lose
 	// more.
 	CrashLoss time.Duration
-	// DataDir is the data folder, PID the server's process, if they are on this machine. An
-	// embedded engine has no process.
+	// DataDir is the data folder, and PID the id of the server's process, if they are on this
+	// machine. An embedded engine has no process.
 	DataDir string
 	PID     int
 }

@@ -225,8 +225,8 @@ func (c Comparison) On() string {
 	return strings.Join(on, " AND ")
 }
 
-// Results returns the select list that Read reads: the key, the first column that differs, and that
-// column's stored value.
+// Results returns the select list of the query whose result Read reads: the key, the first column
+// that differs, and that column's stored value.
 func (c Comparison) Results(columns int) string {
 	var out []string
 	for _, k := range c.Key {

@@ -1,6 +1,6 @@
 package engine
 
-// An OpenCost is what a server needs in bytes of memory, in addition to the memory for pages. The
+// An OpenCost is the memory in bytes that a server needs in addition to the memory for pages. The
 // zero value means that it is unknown.
 type OpenCost struct {
 	// Base is needed without open tables. Connection is needed for each connection that has the table

@@ -93,8 +93,9 @@ type StagingConn interface {
 	Close() error
 }
 
-// Stage implements Stager.Stage: c describes t, create creates the standalone table and connects.
-// After a failed call, the Staging makes no more calls of the engine's StagingConn.
+// Stage implements Stager.Stage. c describes t; create creates the standalone table, and the
+// connection that fills it. Once a call of the Staging has failed, the Staging makes no more calls
+// of the connection.
 func Stage(ctx context.Context, db Driver, c interface {
 	Describe(ctx context.Context, name string) (*Schema, error)
 }, t *Table, o StageOptions, create func(*Schema) (StagingConn, error)) (Staging, error) {

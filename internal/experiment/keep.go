@@ -31,8 +31,8 @@ type KeepSpec struct {
 	Keys int64 `json:"keys,omitempty" toml:"keys,omitempty"`
 	// Inserts that take Stall or longer are listed.
 	Stall Duration `json:"stall" toml:"stall"`
-	// WithRun keeps the table in this process. The clock runs Speed times as fast as real time. A
-	// keeper in another process reads the clock from the file Clock.
+	// WithRun keeps the table in this process. The table's clock runs Speed times as fast as real
+	// time. A keeper in another process reads the clock from the file Clock.
 	WithRun bool    `json:"with-run,omitempty" toml:"with-run,omitempty"`
 	Speed   float64 `json:"speed" toml:"speed"`
 	Clock   string  `json:"clock,omitempty" toml:"clock,omitempty"`

@@ -75,8 +75,8 @@ const (
 	// mostShapes limits the cached targets: clients may name any columns.
 	mostShapes = 200
 	// lookEvery is how often the columns of the table are read again. If a post doesn't fit the
-	// columns, they are read immediately, but not within lookLeast of the last time. Reading takes
-	// at most lookTimeout.
+	// columns, they are read immediately, but not before lookLeast has passed since the last read.
+	// Reading takes at most lookTimeout.
 	lookEvery   = time.Minute
 	lookLeast   = time.Second
 	lookTimeout = 2 * time.Second

@@ -30,9 +30,9 @@ type finding struct {
 // wanted returns how many rows the table must have in an extent, so that none is missing.
 func wanted(e state.Extent) int64 { return max(e.Rows, 1) }
 
-// look counts the table's rows in each extent, beginning with the newest extent. It stops counting
-// at the number of rows that were inserted there. Rows in periods that were or are being dropped
-// are not missing: retention removes whole periods.
+// look counts the table's rows in each extent, beginning with the newest extent. In an extent, it
+// counts no further than the number of rows that were inserted there. Rows in periods that were or
+// are being dropped are not missing: retention removes whole periods.
 func (l *fileLoad) look(ctx context.Context, all []state.Extent) (finding, error) {
 	f := finding{found: slices.Clone(all)}
 	p, err := l.present(ctx)

@@ -211,8 +211,8 @@ func (p *Probe) openProcess(sys system, n *server) {
 }
 
 // Follow tells the probe that the server was restarted with another process id. From the next
-// Sample on, the new process is watched; its CPU time is added to that of the old one. It may be
-// called while Sample runs.
+// Sample on, the new process is watched; its CPU time is added to that of the old one. Follow may
+// be called while Sample runs.
 func (p *Probe) Follow(pid int) { p.server.newPID.Store(int64(pid)) }
 
 // follow switches to the process passed to Follow.

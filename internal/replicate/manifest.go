@@ -51,8 +51,8 @@ type entry struct {
 	Dir  bool   `json:"dir,omitempty"`
 	Mode uint32 `json:"mode"` // permissions only
 	Size int64  `json:"size,omitempty"`
-	// Modified is in nanoseconds since 1970, 0 for a directory. Because of it, a source that changes
-	// between two runs gets another manifest.
+	// Modified is in nanoseconds since 1970, 0 for a directory. Because of Modified, a source that
+	// changes between two runs gets another manifest.
 	Modified int64 `json:"modified,omitempty"`
 }
 

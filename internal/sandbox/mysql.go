@@ -282,8 +282,9 @@ func installMySQL(ctx context.Context, bin binaries, dir string) error {
 	return nil
 }
 
-// redoArgs sets the size of the redo log: its capacity since MySQL 8.0.30, before that the size of
-// each of its two files. A server ignores the setting that it doesn't know.
+// redoArgs returns the arguments that set the size of the redo log: since MySQL 8.0.30 its
+// capacity, before that the size of each of its two files. A server ignores the one that it doesn't
+// know.
 func redoArgs(redo int64) []string {
 	return []string{
 		"--loose-innodb-redo-log-capacity=" + strconv.FormatInt(redo, 10),
@@ -358,8 +359,8 @@ func argsMariaDB(l *launch) []string {
 		Source:  {"--rpl-semi-sync-master-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC"},
 		Replica: {"--rpl-semi-sync-slave-enabled=ON"},
 	})...)
-	// Servers before 10.11.12 round the pool up to whole chunks, by default of 128 MiB. A chunk
-	// size that divides the pool avoids that. Later servers have no chunks.
+	// MariaDB before 10.11.12 rounds the pool up to whole chunks, by default of 128 MiB. A chunk size
+	// that divides the pool avoids that. Later versions have no chunks.
 	return append(append(args, galeraArgs(l)...),
 		"--innodb-buffer-pool-size="+strconv.FormatInt(pool, 10),
 		"--loose-innodb-buffer-pool-chunk-size="+strconv.FormatInt(gcd(pool, 128<<20), 10))

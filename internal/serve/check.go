@@ -13,9 +13,9 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// effects returns why EXPLAIN of a query may have effects; "" if it has none. EXPLAIN evaluates
-// constant expressions, and a function in them that rowmill doesn't know may do anything. A query
-// with such a function is passed on without EXPLAIN.
+// effects returns why EXPLAIN of a query may have side effects; "" if it has none. EXPLAIN
+// evaluates constant expressions, and a function in them that rowmill doesn't know may do anything.
+// A query with such a function is passed on without EXPLAIN.
 func effects(q *parse.Query, reader engine.Reader) (why string) {
 	q.Walk(nil, func(e *parse.Expr) bool {
 		if e.Kind == parse.Call && (e.Qualified || reader.Function(e.Name, len(e.Args)) == engine.UnknownFunction) {

@@ -12,7 +12,7 @@ import (
 // daily is a table of traffic figures with a natural key, as in field reports of 2009: loaded in
 // time order, with some rows sent twice, which INSERT IGNORE skips. The reports state that a row
 // has 104 bytes. The columns (4 + 4 + 5 + 4 * 8 + 1 + 58 bytes) and the number of repeated rows are
-// chosen here.
+// rowmill's choice.
 func daily() preset {
 	return preset{
 		name: "daily",

@@ -255,8 +255,8 @@ func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	return keep / parts, nil
 }
 
-// HeldRows returns the least and the most rows in all tables once they have the size that the
-// options require; 0 if the size is not limited.
+// HeldRows returns the least and the largest number of rows that all tables together have, once
+// they have reached the size that the options require; 0 if the size is not limited.
 func (w *Insert) HeldRows() (least, most int64) {
 	if w.opt.KeepRows == 0 {
 		return 0, 0

@@ -130,7 +130,7 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 	flags.VarPF(cli.Optional(&s.TablePerWriter, cli.BoolOf), "table-per-writer", "", "give each client its own table (default the preset's)").NoOptDefVal = "true"
 	flags.BoolVar(&s.FindRate, "find-rate", false, "fill the table to --rows, then find the highest rate that it sustains with the response time below --p99 (default false)")
 	cli.DurationVar(flags, &s.P99, "p99", experiment.DefaultP99, "`time` within which 99 of 100 operations of --find-rate must finish, counted from when they were due")
-	cli.DurationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries a rate")
+	cli.DurationVar(flags, &s.Trial, "trial", experiment.DefaultTrial, "`time` for which --find-rate tries each rate")
 	cli.DurationVar(flags, &s.KillEvery, "kill-server-every", 0, "kill -9 the private server whenever this `time` has passed, restart it, and verify what it kept\n(sandbox targets only; default never)")
 	flags.StringVar(&s.DiskRecord, "disk", "", "compare disk reads with those of this `record` of bench disk (default none)")
 	flags.StringVar(&f.resume, "resume", "", "continue the incomplete run of this record `file`, with the recorded flags")

@@ -52,7 +52,7 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	flags := c.Flags()
 	targetVar(flags, &spec)
 	spec.Rows = 100_000
-	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, each with a connection, `list`")
+	flags.IntSliceVar(&hot.Clients, "clients", []int{1000}, "numbers of clients to measure with, `list`; each client has its own connection")
 	flags.Var(cli.CountOf(&spec.Rows), "runs", "runs of all clients together, such as 100k (none with --time)")
 	timeVar(flags, &spec.MaxTime, 0, "end after this `time` (default none)")
 	flags.StringSliceVar(&hot.Ways, "ways", []string{oltp.HotPlain}, "ways to count, `list`: "+strings.Join(oltp.HotWays(), ", "))

@@ -226,7 +226,7 @@ func (db *server) probeUnchecked(ctx context.Context) (bool, error) {
 }
 
 // storage returns the name of the storage engine for new tables: want or, if want is "", the
-// server's default. If the server doesn't have it, storage returns ErrUnsupported.
+// server's default. If the server doesn't have that engine, storage returns ErrUnsupported.
 func (db *server) storage(ctx context.Context, want string) (string, error) {
 	var found string
 	var have []string

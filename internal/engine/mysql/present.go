@@ -263,8 +263,8 @@ func (db presenter) execSecret(ctx context.Context, statement, password string) 
 }
 
 // presents looks for a table with the head's name. there reports whether the table exists; current,
-// whether it is as h declares. presents returns an error if the table isn't a Spider table, or has
-// its rows on other nodes or by another rule than h.
+// whether it is as h declares. presents returns an error if the table isn't a Spider table, or
+// divides its rows among the nodes otherwise than h declares.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (there, current bool, err error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {

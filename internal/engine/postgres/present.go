@@ -266,9 +266,9 @@ func (db presenter) execSecret(ctx context.Context, password string, statements 
 }
 
 // presents returns the table by which the head h presents its nodes, or nil if there is none. It
-// returns an error if the table isn't such a table, or has other nodes or another rule than h.
-// Option "servers" of the result is "current" if each partition uses the foreign server of its
-// node.
+// returns an error for any other table of the name, and for one that divides its rows among the
+// nodes otherwise than h declares. Option "servers" of the result is "current" if each partition
+// uses the foreign server of its node.
 func (db presenter) presents(ctx context.Context, h *engine.Head, links []link) (*engine.Schema, error) {
 	is, err := db.catalog().Describe(ctx, h.Table.Name)
 	if errors.Is(err, engine.ErrNoTable) {

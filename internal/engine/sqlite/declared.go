@@ -405,7 +405,7 @@ var named = regexp.MustCompile(`^[A-Za-z_\x{80}-\x{10FFFF}][^']*$`)
 var constants = map[string]bool{"NULL": true, "TRUE": true, "FALSE": true, "CURRENT_TIME": true, "CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
 // renameTable renders engine.Rename. If other views or triggers refer to the table,
-// legacy_alter_table must be ON for the statements.
+// legacy_alter_table must be ON while the statements run.
 func (d dialect) renameTable(s engine.Rename) ([]string, error) {
 	if len(s.Have) == 0 {
 		return []string{d.rename(s.Table.Name, s.To)}, nil

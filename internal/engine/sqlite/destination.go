@@ -50,8 +50,8 @@ const (
 	// rowsPerText is the maximum number of rows of an INSERT with literals. SQLite itself limits only
 	// the length of the statement, to 1 GB.
 	rowsPerText = 1000
-	// mostStored limits the prepared statements of a destination: one of some 10 KB for each period
-	// with inserted rows.
+	// mostStored is the maximum number of prepared statements of a destination. Each period with
+	// inserted rows has one, of some 10 KB.
 	mostStored = 64
 )
 

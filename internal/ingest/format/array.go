@@ -90,8 +90,8 @@ func stringEnd(p []byte) int {
 	return -1
 }
 
-// element returns the range of the element in a record. empty reports a record without an element,
-// e.g. "]".
+// element returns the range of an array's element within a record, without the comma or bracket at
+// the record's end. empty reports a record without an element, e.g. "]".
 func element(record []byte) (from, to int, empty bool) {
 	from, to = elementBegin(record), len(record)
 	if from == to {

@@ -58,8 +58,8 @@ func (c *Cutter) sums(p []byte) {
 	c.Head = append(c.Head, p[:min(len(p), HeadBytes-len(c.Head))]...)
 }
 
-// NewCutter returns a cutter of r, whose reading ends with ctx. A batch has at most rows rows and
-// size bytes. flush limits how long a stream's rows wait for more rows; 0 means no limit.
+// NewCutter returns a cutter that reads r until ctx ends. A batch has at most rows rows and size
+// bytes. flush limits how long a stream's rows wait for more rows; 0 means no limit.
 func NewCutter(ctx context.Context, r io.Reader, f *Format, rows, size int, flush time.Duration) *Cutter {
 	c := &Cutter{Format: f, blocks: make(chan block, 4), free: make(chan []byte, 6), Rows: rows, size: size, flush: flush, Line: 1, sum: xxhash.New()}
 	c.ended = make(chan struct{})

@@ -37,8 +37,8 @@ func (in *Input) Read(p []byte) (int, error) {
 }
 
 // Follow prepares for a file that is still being written. A line break at the end of the file means
-// that it is complete. If array is set, a bracket at the end means that, too. waits is called
-// before the first wait for the writer.
+// that it is complete. If array is set, a closing bracket at the end means that, too. waits is
+// called before the first wait for the writer.
 func (in *Input) Follow(array bool, waits func()) { in.raw.array, in.raw.waits = array, waits }
 
 // Unfollow ends the wait for the writer.

@@ -123,9 +123,9 @@ type Options struct {
 // Progress describes the progress of an adoption.
 type Progress struct {
 	Step string
-	// Rows is the number of rows that the current step has copied or compared, and Of about the
-	// number of rows in all. PerSecond is the rate since this process began the step. All are 0 in
-	// steps that count no rows.
+	// Rows is the number of rows that the current step has copied or compared, and Of approximately
+	// the number that it has to copy or compare in all. PerSecond is the rate since this process began
+	// the step. All are 0 in steps that count no rows.
 	Rows, Of  int64
 	PerSecond float64
 	// Share is the share of the adoption that is done, 0 to 1. Left is the estimated time until the

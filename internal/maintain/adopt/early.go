@@ -29,8 +29,8 @@ type copied struct {
 	inside string
 }
 
-// earlyTries is how often in a row a chunk may differ until the comparison ends. Before each try,
-// more changes from the log are applied.
+// earlyTries is how many times in a row a chunk may differ before compareEarly's comparison gives
+// up. Before each try, more changes from the log are applied.
 const earlyTries = 10
 
 // compareEarly begins to compare copied rows. It does nothing if the server serializes writes, or

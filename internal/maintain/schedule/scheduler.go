@@ -579,7 +579,7 @@ func (s *Scheduler) lockPause(j *job, lane maintain.Lane) time.Duration {
 
 // beats runs at intervals of maintain.Beat until ctx ends. It writes a heartbeat for the tables
 // that this process leads, one statement for each database, and takes requests. If a table's lock
-// is lost, it makes a look at the table due.
+// is lost, the next look at the table becomes due at once.
 func (s *Scheduler) beats(ctx context.Context) {
 	stamps := map[engine.Keeper]string{} // the stamps of SQLite files at the last search for requests
 	for pause := maintain.Beat; engine.Sleep(ctx, pause) == nil; {
@@ -633,8 +633,8 @@ type TableState struct {
 	Leads bool // this process keeps it
 	// Err is why the last look, or the last pass of a lane, failed.
 	Err error
-	// Headroom is for how long from now inserts find a period that exists, and Wanted for how long
-	// they should. Both are nil before the first look, and for a sequence.
+	// Headroom is how long from now periods exist for the inserts, and Wanted is how long they should
+	// exist. Both are nil before the first look, and for a sequence.
 	Headroom, Wanted *time.Duration
 	// Failures are the failed passes since the last success, and Paused the ends of pauses, by policy.
 	Failures map[maintain.Lane]int

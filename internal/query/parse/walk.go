@@ -3,8 +3,8 @@ package parse
 import "slices"
 
 // Walk calls visit for an expression and, if it returns true, for the expressions within it, in the
-// order of the text. The expressions of FILTER, ORDER BY and OVER come last. It doesn't enter
-// queries: see Expr.Query.
+// order of the text. The expressions of FILTER, ORDER BY and OVER come last. Walk doesn't enter
+// subqueries: see Expr.Query.
 func Walk(e *Expr, visit func(*Expr) bool) {
 	if e == nil || !visit(e) {
 		return
