@@ -10,10 +10,10 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A Change is an operation of several steps that is in progress. It is recorded before its first
-// step and after each step. So after a crash, any process that finds it can continue it. If the
-// crash came between a step and its record, that step is run again: each step first checks whether
-// it is done.
+// A Change is an operation of several steps that is in progress. Its record is written before the
+// first step and after each step. So after a crash, any process that finds the record can continue
+// the operation. If the crash came between a step and the record of the step, the step is run
+// again: each step first checks whether it is done.
 type Change struct {
 	Table string
 	// ID is unique within the table, such as "seal p20261120": there is one change

@@ -346,9 +346,9 @@ func (db sizer) Named(ctx context.Context, prefix string) ([]string, error) {
 	return out, engine.About(ctx, err, "list tables")
 }
 
-// Footprint implements engine.Sizer by the leaf pages in InnoDB's persistent statistics. Without
-// these statistics, it takes DATA_LENGTH and INDEX_LENGTH, which count whole extents: megabytes
-// even for a small table.
+// Footprint implements engine.Sizer. It takes the number of leaf pages from InnoDB's persistent
+// statistics. Without these statistics, it takes DATA_LENGTH and INDEX_LENGTH, which count whole
+// extents: megabytes even for a small table.
 func (db sizer) Footprint(ctx context.Context, table string) (*engine.Footprint, error) {
 	schema, err := db.catalog().Describe(ctx, table)
 	if err != nil {

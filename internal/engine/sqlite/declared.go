@@ -205,9 +205,10 @@ func ownTrigger(table, name string) bool { return strings.HasPrefix(name, table+
 // triggers renders the triggers that apply changes of the view to the periods' tables, in SQL only,
 // so that any client can write.
 //
-// They refuse rows outside of all periods, even of INSERT OR IGNORE. They also refuse values of By
-// that don't sort like their position: text for an integer, or a time in another format. A column
-// that an INSERT omits is NULL to a trigger, which stores the default if the column is NOT NULL.
+// The triggers refuse rows outside of all periods, even those of an INSERT OR IGNORE. They also
+// refuse values of By that don't sort like their position: text for an integer, or a time in
+// another format. A column that an INSERT omits is NULL to a trigger, which stores the default if
+// the column is NOT NULL.
 func (d dialect) triggers(t *engine.Table, columns []rolling.DefinedColumn, parts []rolling.Partition) []string {
 	r := router{d: d, t: t, key: t.PrimaryKey}
 	if len(r.key) == 0 {

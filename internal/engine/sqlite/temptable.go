@@ -26,8 +26,8 @@ func (db *reader) Carry(c engine.ResultColumn, expr string) string {
 }
 
 // carried implements the SQL function rowmill_carry for binary fractions and blobs. It returns
-// bytes, because drivers may cut texts at a zero byte. It isn't called for NULL: drivers pass NULL
-// as a nil slice, like an empty blob.
+// bytes, because drivers may cut texts at a zero byte. The SQL doesn't call it for NULL, because
+// drivers pass both NULL and an empty blob as a nil slice.
 func carried(v any) any {
 	switch v := v.(type) {
 	case float64:
