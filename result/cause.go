@@ -352,9 +352,10 @@ func share(with, without float64) float64 {
 
 // explained returns the population attributable fraction of a fourfold table, in Miettinen's form
 // (1974): p * (1 - 1/RR), where p is the share of the intervals below target that had the cause,
-// and RR is the risk ratio of being below target with the cause to without it. It estimates the
-// share of the time below target that would not have occurred if intervals with the cause were
-// below target as rarely as intervals without it. It is NaN if no interval is below target.
+// and RR is the risk of being below target with the cause, divided by the risk without it. The
+// fraction estimates the share of the time below target that would not have occurred if intervals
+// with the cause were below target as rarely as intervals without it. It is NaN if no interval is
+// below target.
 func explained(f sums) float64 {
 	switch {
 	case f[belowWith]+f[belowWithout] == 0:

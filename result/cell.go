@@ -42,8 +42,8 @@ func (c *Cell) Valid() bool {
 // Key identifies the cell within its matrix.
 func (c *Cell) Key() string { return strings.Join(c.Levels, "\x00") }
 
-// Name returns the cell's name. It has the factors with several levels ("method=load batch=1000"),
-// or all factors if each has one level.
+// Name returns the cell's name: the levels of the factors that have several levels ("method=load
+// batch=1000"), or of all factors if each has one level.
 func (c *Cell) Name() string {
 	var some, all []string
 	for i, f := range c.Factors {

@@ -49,8 +49,8 @@ type Steadiness struct {
 	// Hours are the clock hours of the run; Worst has the largest share of time below target.
 	Hours []SteadyHour `json:"hours"`
 	Worst *SteadyHour  `json:"worst_hour"`
-	// Causes are the candidates, in the order in which time is attributed. Unjudged
-	// says why there are none.
+	// Causes are the possible causes of time below target, in the order in which that time is
+	// attributed to them. If the run can't be judged, there are none, and Unjudged says why.
 	Causes   []Cause `json:"causes"`
 	Unjudged string  `json:"unjudged,omitempty"`
 	// Unexplained is the share of the time below target that no shown cause explains.

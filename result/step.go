@@ -181,8 +181,8 @@ func (r *Record) cost(s *Summary) *Cost {
 	return c
 }
 
-// total integrates over the run a figure that is a rate per second. names are alternative names of
-// the figure: total takes the first one that the intervals have.
+// total sums up a figure that is a rate per second: each interval's rate times its seconds. names
+// are alternative names of the figure: total takes the first one that the intervals have.
 func (r *Record) total(names ...string) (sum float64, known bool) {
 	for _, name := range names {
 		for i := range r.Intervals {

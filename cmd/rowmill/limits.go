@@ -36,7 +36,7 @@ func (f *limitFlags) define(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.replicas, "replica", nil, "`URL` of a replica whose delay is measured; may be given several times")
 	flags.StringVar(&f.query, "throttle-query", "", "copy rows only while this `SQL` returns no row, NULL, 0 or an empty text")
 	flags.StringVar(&f.file, "throttle-file", "", "copy rows only while this `FILE` doesn't exist")
-	flags.Float64Var(&f.nice, "nice", 0, "rest after each chunk of rows, this many times as long as the chunk took (default 0)")
+	flags.Float64Var(&f.nice, "nice", 0, "after each chunk of rows, rest this many times as long as the chunk took (default 0)")
 }
 
 // given reports whether any limit is set.

@@ -62,8 +62,8 @@ func (f *loadFlags) aboutText() bool {
 		t.NullQuoted || t.SkipColumns != nil || f.set != nil || f.zone != "UTC" || f.timeFormats != nil || f.Values.DecimalComma || f.Values.Bytes != value.Hex
 }
 
-// checkFormat returns an error if a flag on how a source is read is invalid. It parses the flags
-// that are texts, and sets their options.
+// checkFormat returns an error if a flag that says how a source is read is invalid. Some of these
+// flags are still texts: checkFormat parses them, and sets the options of their values.
 func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {

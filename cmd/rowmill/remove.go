@@ -46,7 +46,7 @@ func (a adoptions) removeCommand() *cobra.Command {
 	flags.BoolVar(&f.dry, "dry-run", false, "print the SQL that would run, and change nothing (default false)")
 	flags.BoolVarP(&f.yes, "yes", "y", false, "don't ask (default false)")
 	flags.BoolVar(&f.plain, "plain", false, "copy the rows into a plain table while programs write to the table (default false)")
-	flags.BoolVar(&f.cancel, "cancel", false, "give up an unfinished --plain, before the tables are swapped (default false)")
+	flags.BoolVar(&f.cancel, "cancel", false, "give up a copy begun with --plain, before the tables are swapped (default false)")
 	flags.BoolVar(&f.rollups, "drop-rollups", false, "drop the tables of roll-ups, too (default false)")
 	f.limits.define(flags)
 	return c

@@ -8,8 +8,8 @@ type Dump struct {
 	// comment at its end, such as "-- Dump completed". A dump that begins with an element of Begin is
 	// complete only if it ends with an element of End.
 	Begin, End []string
-	// Standard reports the rules of the SQL standard for strings, comments and quoted text:
-	// backslashes are escapes only in E'...'; $tag$ quotes text. Otherwise the rules are MySQL's.
+	// Standard means that strings, comments and quoted text follow the SQL standard: backslashes are
+	// escapes only in E'...'; $tag$ quotes text. Otherwise they follow MySQL's rules.
 	Standard bool
 	// Packed is the beginning of a dump in a binary format. Unpack is the command that converts it to
 	// SQL.

@@ -25,8 +25,8 @@ type Keeper interface {
 
 	// Session opens a connection of its own for statements and transactions.
 	Session(ctx context.Context) (*Session, error)
-	// Kill ends a connection by its id, if it exists, and waits until its transaction has ended. It
-	// returns ErrUnsupported on an embedded engine.
+	// Kill ends the connection that has the id, if there is one, and waits until the connection's
+	// transaction has ended. Kill returns ErrUnsupported on an embedded engine.
 	Kill(ctx context.Context, id int64) error
 	// Loader opens a connection of its own that can insert into any tables.
 	Loader(ctx context.Context) (Loader, error)

@@ -36,8 +36,8 @@ const (
 	// The first rate to try is guess times the rate at the end of filling the table. The table is
 	// filled at full throughput, at which a database responds late.
 	guess = 0.7
-	// If the table has up to wideRows rows before the trials, its keys have 32 bits: as many rows
-	// again fit. With more rows, the keys have 64 bits.
+	// If the table has up to wideRows rows before the trials, its keys have 32 bits, which suffice for
+	// the trials to insert as many rows again. With more rows, the keys have 64 bits.
 	wideRows = 1 << 30
 	// leastOperations is how many operations a trial of the lowest rate must judge: with fewer, the
 	// 99th percentile is the slowest operation.

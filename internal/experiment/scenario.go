@@ -325,9 +325,9 @@ func (p *ScenarioPlan) size(ctx context.Context, env *Env) error {
 	return err
 }
 
-// bytesPerRow measures the bytes per row of a plain table: the memory of the runs is a share of
-// such a table's size. It loads the sample at full speed, because the insert method does not affect
-// the size.
+// bytesPerRow measures the bytes per row of the table of run MemoryOf as a plain table: the
+// server's memory is declared as a share of this table's size. bytesPerRow loads the sample at full
+// speed, because the insert method does not affect the size.
 func (p *ScenarioPlan) bytesPerRow(ctx context.Context, sample int64, env *Env) (perRow float64, err error) {
 	i := slices.IndexFunc(p.d.Runs, func(r scenario.Run) bool { return r.Name == p.d.MemoryOf })
 	one := p.all[i].Spec.alone(workload.Plain)

@@ -32,7 +32,7 @@ type Many struct {
 	Files int
 	// Bad returns the path of the file of bad rows of a source.
 	Bad func(source string) string
-	// Stdin is what the source - reads.
+	// Stdin is read for the source that is given as "-".
 	Stdin io.Reader
 	// Done, unless nil, is called after each source, one call at a time.
 	Done func(Outcome)

@@ -214,9 +214,9 @@ func (l *streamLoad) throughSpool(ctx context.Context, r io.Reader) (err error) 
 	return errors.Join(err, readErr, done.acknowledge(last))
 }
 
-// fromSpool joins the spool's remaining records to batches, each of as many records as are in the
-// spool at that time and the pace allows. Records with smaller offsets than below may be in the
-// ledger already.
+// fromSpool sends the spool's remaining records in batches. Each batch has all records that are in
+// the spool at that time, but no more than the pace allows. Records whose offsets are smaller than
+// below may be in the ledger already.
 func (l *streamLoad) fromSpool(ctx context.Context, sp *spool.Spool, below int64, done *acknowledger, out chan<- *lane.Batch) error {
 	targets := map[string]*format.Target{}
 	send := func(all []*format.Batch) error {

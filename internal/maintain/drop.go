@@ -173,8 +173,8 @@ func (t dropper) remove(ctx context.Context, c *state.Change, d dropping) error 
 	return nil
 }
 
-// revertDrop ends a drop because another declaration is in force than when it began. The next plan
-// decides whether the period is due, and what must happen before its drop.
+// revertDrop ends a drop because another declaration is in force than when the drop began. The next
+// plan decides whether the period is due, and what must happen before its drop.
 func (t dropper) revertDrop(ctx context.Context, c *state.Change, d dropping) (string, error) {
 	const why = "another declaration was applied since the drop began"
 	have, err := t.DB.Catalog().Partitions(ctx, t.Table)

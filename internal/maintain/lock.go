@@ -158,9 +158,9 @@ func (g *gate) change(ctx context.Context) (end func()) {
 	return g.end(&g.changes)
 }
 
-// Locks of a declaration. A process holds declareLock while it stores a declaration, and while it
-// removes rows according to a declaration. It takes applyLock first and releases it once it has
-// declareLock. So a waiting apply is next, however many periods are still to be dropped.
+// Locks of a declaration. Whoever stores a declaration, or removes rows according to one, holds
+// declareLock meanwhile. While it waits for declareLock, it holds applyLock, so that it is next: an
+// apply waits for one period to be dropped, however many are due.
 const (
 	declareLock = "/declaration"
 	applyLock   = "/applying"

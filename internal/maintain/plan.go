@@ -61,8 +61,8 @@ type View struct {
 	// completed before anything else is done with its period.
 	Changes []state.Change
 	Busy    []rolling.Period
-	// Restoring are the periods of Busy that are being restored, which only the command line
-	// completes.
+	// Restoring are the periods of Busy that are being restored. No lane completes a restore, only the
+	// command line does.
 	Restoring []rolling.Period
 	// MaxPeriods and SwapRows are the engine's limits; 0 means no limit.
 	MaxPeriods int

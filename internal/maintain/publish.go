@@ -392,8 +392,8 @@ func (t publisher) checkPublish(ctx context.Context, d *publishing) error {
 	return err
 }
 
-// rowsUpTo counts the rows of a period, up to most. It tries again if a lock is not granted, which
-// is so while another period is being replaced.
+// rowsUpTo counts the rows of a period, up to most. It tries again if a lock is not granted, as
+// happens while another period is being replaced.
 func (t publisher) rowsUpTo(ctx context.Context, p rolling.Partition, most int64) (rows int64, err error) {
 	err = engine.RetryLocks(ctx, countTries, func() error {
 		defer t.gate.read()()

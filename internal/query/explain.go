@@ -31,8 +31,8 @@ type Explanation struct {
 	Pieces     []ExplainedPiece `json:"pieces,omitempty"`
 	// Branches are the SELECTs of a set operation, which has no table of its own.
 	Branches []ExplainedBranch `json:"branches,omitempty"`
-	// For a table on several servers, Nodes are the servers that are read directly. Through is why
-	// the head is read instead.
+	// For a table on several servers, Nodes are the servers that are read directly. If the head is
+	// read instead, Through is the reason.
 	Nodes   []string `json:"nodes,omitempty"`
 	Through string   `json:"through_head,omitempty"`
 	// Fetched are the tables of other servers whose rows the head fetches to evaluate pieces itself.

@@ -90,8 +90,8 @@ func upTo(r *result.Record, rows int64) result.Summary {
 }
 
 // atEqualRows compares the mean rates of pairs of runs up to the number of rows that all of them
-// reached. If detailed, it compares all figures up to there; but sizes and CPU time per row are
-// those of whole runs. A single pair has an interval only if detailed.
+// reached. If detailed, it compares all figures up to this number of rows, except sizes and CPU
+// time per row, which are those of whole runs. A single pair has an interval only if detailed.
 func atEqualRows(pairs [][2]*result.Record, detailed bool) (c CellChange) {
 	c.Change, c.Rows = statistics.Change{Repeats: []statistics.Versus{}, Verdict: statistics.Unknown}, maxRows
 	for _, p := range pairs {

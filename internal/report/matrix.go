@@ -32,8 +32,8 @@ type Matrix struct {
 	// Problems lists what a reader must know before reading the figures.
 	Problems []string         `json:"problems"`
 	LeftOut  []result.LeftOut `json:"left_out"`
-	// Shares has the share of the variance of the rate's logarithm (eta squared) that each choice
-	// explains, that each pair of choices adds to this, and that is left over. They add up to 1.
+	// Shares divide the variance of the rate's logarithm (eta squared): into what each choice
+	// explains, what each pair of choices explains in addition, and the rest. They add up to 1.
 	Shares []Share `json:"shares"`
 	// NoiseRatio is e to the power of the standard deviation of repeats of a cell.
 	NoiseRatio *float64 `json:"noise_ratio"`
@@ -487,8 +487,8 @@ func (r *Recommendation) text(several bool) string {
 	return s
 }
 
-// cheaper: the text calls a gain smaller than another one only if it is less than cheaper times the
-// other. Runs vary by up to a tenth.
+// cheaper is a factor: the text calls a gain smaller than another one only if it is less than this
+// factor times the other gain. The rates of repeated runs differ by up to a tenth.
 const cheaper = 0.9
 
 // Document builds the report.

@@ -124,8 +124,8 @@ func (p *projection) tablesCost(v *view, server string, c *result.TablesCost, be
 	}
 }
 
-// tablesFits fits a line for each server, kind of object and figure, e.g. for how the memory of
-// MariaDB grows with the number of tables. Runs with the same label make one line.
+// tablesFits fits a line for each server, kind of object and figure: for example, how the memory of
+// MariaDB grows with the number of tables. All runs with the same label make one line.
 func tablesFits(p *projection) (out []Fit) {
 	costs := map[string][]result.TablesCost{}
 	var lines []string

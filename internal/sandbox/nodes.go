@@ -31,9 +31,9 @@ func (o Options) node() Options {
 	return o
 }
 
-// startHead starts the first server (s) of a named topology. names are the names of all its
-// servers. If another member of a stopped cluster has committed more than the first server,
-// startHead starts this member before it, and also returns it, as first.
+// startHead starts the first server, s, of a named topology. names are the names of all its
+// servers. If another member of a stopped cluster has committed more than s, startHead starts that
+// member before s, and returns it as first.
 func startHead(ctx context.Context, o Options, g group, names []string, logf func(string, ...any)) (s, first *Server, err error) {
 	var behind *behindError
 	if s, err = start(ctx, o, o.part(0, g), names[0], logf); !errors.As(err, &behind) {

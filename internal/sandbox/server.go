@@ -246,9 +246,9 @@ func (s *Server) restart(ctx context.Context) error {
 	}
 }
 
-// memoryInUse is in the log if PostgreSQL refuses to start because a process of the former server
-// still has its shared memory. The kernel frees this some time after a kill: for memoryWait, the
-// start is tried again.
+// memoryInUse is the text in PostgreSQL's log if it refuses to start because a process of the
+// former server still has its shared memory. After a kill, the kernel frees the memory some time
+// later: for memoryWait, the start is tried again.
 const (
 	memoryInUse = "shared memory block"
 	memoryWait  = 30 * time.Second

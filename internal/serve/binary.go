@@ -45,7 +45,7 @@ const (
 )
 
 // encodable reports whether values of a type can be converted from the server's texts to the binary
-// form. A text of a FLOAT or DOUBLE may have lost digits; for TIME, this isn't implemented.
+// form. A text of a FLOAT or DOUBLE may have lost digits; the conversion of TIME isn't implemented.
 func encodable(t columnType) bool {
 	return t.kind != typeFloat && t.kind != typeDouble && t.kind != typeTime
 }

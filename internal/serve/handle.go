@@ -118,9 +118,9 @@ func findsRows(n int64) string {
 // ones returns a query of n rows.
 func ones(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n-1) }
 
-// parseKill returns the connection that a KILL QUERY names; ok is false for other commands. If a
-// KILL ends a connection, its pieces end with it. MariaDB's KILL QUERY ID names a query, and ends
-// no pieces.
+// parseKill returns the connection that a KILL QUERY names; ok is false for other commands. A KILL
+// of a whole connection also ends the connection's pieces. MariaDB's KILL QUERY ID names a query,
+// and ends no pieces.
 func parseKill(text string) (id uint64, ok bool) {
 	words := strings.Fields(strings.TrimRight(string(session.SkipBlank([]byte(text))), "; \t\r\n"))
 	if len(words) != 3 || !strings.EqualFold(words[0], "kill") || !strings.EqualFold(words[1], "query") {

@@ -10,7 +10,8 @@ import (
 // A reply follows the bytes of the server's response to one command. It finds the end of the
 // response, and notes what the response says about the session. It keeps no bytes.
 type reply struct {
-	// Negotiated. eofs: an EOF ends the definitions. meta: a flag follows the number of columns.
+	// What client and server have negotiated. eofs: an EOF packet ends the definitions of columns.
+	// meta: a flag follows the number of columns.
 	eofs, meta bool
 
 	expect expectation

@@ -150,8 +150,8 @@ func (o *Output) period(in Input) error {
 // gets single pages.
 const leastExtent = 1 << 20
 
-// manyPeriods is used if the costs of an engine are not known: from this number of periods on, they
-// cost noticeable memory in each connection, and time to plan queries.
+// manyPeriods is used if the costs of an engine are not known. From this number of periods on, a
+// table costs noticeable memory in each connection, and time to plan queries.
 const manyPeriods = 1000
 
 func (o *Output) partitions(in Input) {

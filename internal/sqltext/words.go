@@ -5,8 +5,8 @@ import "strings"
 // A Keyword is a word with a meaning in SQL.
 type Keyword struct {
 	text string // in upper case, "" if it is none
-	// Reserved says that the word must be quoted to be a name or an alias. A query in which it is an
-	// unquoted name runs whole, because some servers accept that.
+	// Reserved says that the word must be quoted to be a name or an alias. A query that has it as an
+	// unquoted name isn't split into pieces, because some servers accept such a name.
 	Reserved bool
 	// NotAlias reports a word that may follow an expression or table: it is an alias only after AS.
 	NotAlias bool

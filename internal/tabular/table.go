@@ -27,8 +27,9 @@ type table struct {
 	forms  []form
 	widths []int
 	border []byte
-	// texts are the visible texts of cells that are not yet written; cells has the end of each in
-	// texts and its width. The first row of cells is the header, unless noHeader is set.
+	// texts has the visible texts of all cells that are not yet written, one after the other. cells
+	// has, for each of them, where its text ends in texts, and the text's width. The first row of
+	// cells is the header, unless noHeader is set.
 	texts  []byte
 	cells  []cell
 	hex    []byte

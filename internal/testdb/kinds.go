@@ -112,8 +112,9 @@ func setVersion(o *sandbox.Options, list string) error {
 	return o.Validate()
 }
 
-// requirement returns a server's name in RequireVariable: its kind, or "rocksdb", which is
-// installed separately. If the options have a version, the name ends with it, such as "mysql-9.7".
+// requirement returns the name by which RequireVariable lists a server: its kind, or "rocksdb",
+// because that storage is installed separately. A version of the options follows, as in
+// "mysql-9.7".
 func requirement(o sandbox.Options) string {
 	name := o.Kind
 	if o.Storage == sandbox.RocksDB {

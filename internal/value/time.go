@@ -76,9 +76,10 @@ func dates(n *Notation) func(dst, text []byte) ([]byte, error) {
 	}
 }
 
-// fractions returns the reader of times of day and intervals. If a text has nonzero digits of a
-// second beyond those that the column stores, the reader refuses it, or, with n.TruncateTimes, cuts
-// them off. In an interval, only a number after a colon counts seconds.
+// fractions returns a function that reads times of day and intervals. If a text has nonzero digits
+// of a second beyond those that the column stores, the function refuses the text or, with
+// n.TruncateTimes, cuts these digits off. In an interval, only a number after a colon counts
+// seconds.
 func (t Type) fractions(n *Notation, plain func(dst, text []byte) ([]byte, error)) func(dst, text []byte) ([]byte, error) {
 	tooFine := fmt.Errorf("it has more than the %d digits of a second that the column stores", t.Digits)
 	return func(dst, text []byte) ([]byte, error) {

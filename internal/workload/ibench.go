@@ -204,8 +204,8 @@ func (b *Ibench) Steps() []Step {
 }
 
 // Begin prepares the tables for a step, and returns the step's workload and configuration. The
-// first step with deletes counts the rows of the tables: the deletes of this and later steps leave
-// so many.
+// first step with deletes counts the rows of the tables: the deletes of this and later steps keep
+// this number of rows.
 func (b *Ibench) Begin(s Step) (bench.Workload, bench.Config, error) {
 	b.Insert.opt.Batch = s.Batch
 	switch s.Name {

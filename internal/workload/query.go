@@ -178,7 +178,7 @@ func classicQueries(t *engine.Table) []query {
 }
 
 // Beside returns the loads that run beside the inserts as the options say: queries, and deletes
-// that keep a plain table's size.
+// that keep a plain table's number of rows constant.
 func (w *Insert) Beside() []bench.Load {
 	var out []bench.Load
 	if w.opt.KeepRows > 0 && w.opt.Layout == Plain {

@@ -144,9 +144,9 @@ func (w *Insert) roller(ctx context.Context, task func(*roller, context.Context,
 }
 
 // A trouble is the state of a failing task: since when it fails, and whether its last failure was
-// temporary. If it was, the task is tried again after the next failure, of whatever kind. That
-// failure may be a consequence: for example, the server had executed the step before the connection
-// was lost.
+// temporary. After a temporary failure, the task is also tried again after the next failure, of
+// whatever kind, which may be a consequence of the first: for example, the server had executed the
+// step before the connection was lost.
 type trouble struct {
 	since   time.Time
 	passing bool

@@ -140,9 +140,9 @@ const slackShare = 100
 // leastKept is the least number of batches that deletes can keep in a table.
 const leastKept = 10
 
-// keepRows sets the number of rows that deletes leave in the table to n, and makes inserts wait
-// when there are lead rows more. With the batches in progress, the table stays within 1/slackShare
-// of n. But lead is at least one batch.
+// keepRows sets the number of rows that deletes leave in the table to n, and lead: inserts wait
+// while the table has more than n + lead rows. lead is chosen so that the table, with the batches
+// in progress, stays within 1/slackShare of n; but lead is at least one batch.
 func (t *table) keepRows(n int64, batch, clients int) error {
 	if least := leastKept * int64(batch); n < least {
 		return fmt.Errorf("keep %d rows of table %s: want at least %d batches of %d rows", n, t.Name, leastKept, batch)

@@ -43,8 +43,8 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 	spec.Rows = 4_000_000
 	flags.Var(cli.CountOf(&spec.Rows), "rows", "rows of the table, such as 100k or 40M")
 	cli.IntVar(flags, &scan.Partitions, "partitions", 100, "partitions of the table, each with one value of the partitioning column")
-	cli.IntVar(flags, &scan.Step, "step", 10, "measure with 1 partition and with each multiple of `N` partitions, up to all")
-	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "ways of asking, `list`: "+strings.Join(result.ScanWays(), ", "))
+	cli.IntVar(flags, &scan.Step, "step", 10, "measure at 1 partition and at each multiple of `N`, up to all")
+	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "`list` of the ways to run the query: "+strings.Join(result.ScanWays(), ", "))
 	cli.IntVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
 	cli.IntVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")

@@ -66,7 +66,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	flags.Var(cli.CountOf(&s.Rows), "rows", "rows of l.i0, of all clients together")
 	flags.Var(cli.CountOrAuto(&b.RowsI1), "rows-i1", "rows of l.i1; auto is 4/3 of --rows, as published")
 	flags.Var(cli.CountOrAuto(&b.RowsI2), "rows-i2", "rows of l.i2; auto is 1/3 of --rows, as published")
-	cli.IntVar(flags, &b.Clients, "clients", 1, "clients that insert; `N` tables, one for each")
+	cli.IntVar(flags, &b.Clients, "clients", 1, "`N` clients that insert, each into a table of its own unless --shared-table")
 	flags.BoolVar(&b.SharedTable, "shared-table", false, "let all clients use one table (default one table for each)")
 	flags.StringSliceVar(&b.Steps, "steps", workload.IbenchSteps(), "steps to run, `list` in their order; without l.i0, they use the tables that an earlier run has left")
 	timeVar(flags, &b.QueryTime, defaultQueryTime, "end each query step after this `time`; 30m as published")
@@ -77,6 +77,6 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
 	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the tables back at the end (default false)")
-	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that would be used and exit, touching nothing (default false)")
+	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that would be used, and exit without changing anything (default false)")
 	return c
 }

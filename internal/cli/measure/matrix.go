@@ -90,7 +90,7 @@ func (a benchmarks) benchMatrixCommand() *cobra.Command {
 	flags.StringVar(&f.resume, "resume", "", "continue the matrix of this record `file`: run the cells that are not complete, with the recorded flags")
 	flags.BoolVar(&f.retryFailed, "retry-failed", false, "with --resume, also repeat runs that failed (default false)")
 	flags.StringVar(&f.baseline, "baseline", "", "compare each cell with the same cell in this older record `file` of a matrix (default none)")
-	flags.Var(cli.FractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all together, is shown to be slower by more than this `share`, such as 10% (default never)")
+	flags.Var(cli.FractionOf(&f.threshold), "threshold", "with --baseline, exit with 3 when a cell, or all cells together, are shown to be slower by more than this `share`, such as 10% (default never)")
 	f.out.define(flags, "write the record of all runs to this `file`, replacing it (default none: can't be resumed)", " of what matters", "", "analysis as JSON instead of text")
 	proofVar(flags, s, "don't read the tables back")
 	flags.BoolVar(&f.plan, "plan", false, "print the cells, in their order, and how long they take, and run nothing (default false)")

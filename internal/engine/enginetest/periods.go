@@ -413,9 +413,9 @@ func (k *kept) ids(t testing.TB, from string) (out string) {
 	return fmt.Sprintf("%d rows, %d", n.Int64, sum.Int64)
 }
 
-// interrupted runs the first n of the statements that Render returns, for each n, as a person
-// would, and then loses the connection. Outside of the nightly run, it omits MySQL, whose
-// statements TestTrapBrokenOff breaks off.
+// interrupted runs the first n of the statements that Render returns, for each n, one by one as a
+// person would run them, and then loses the connection. Outside of the nightly run, it omits MySQL,
+// whose statements TestTrapBrokenOff breaks off.
 func (s keepers) interrupted(t *testing.T) {
 	if stoodFor(s.open(t)) {
 		t.Skip("in the nightly run only")

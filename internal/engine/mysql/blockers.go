@@ -140,10 +140,9 @@ func (db *server) Sessions(ctx context.Context) ([]engine.ServerSession, error) 
 	return out, engine.About(ctx, err, "list sessions")
 }
 
-// probeSessions returns the view that lists sessions. On MySQL 8.0.22 and later with the
-// performance schema enabled, it is performance_schema.processlist, else
-// information_schema.PROCESSLIST. The second one fails while a session runs certain statements: see
-// errCannotConvert.
+// probeSessions returns the view that lists sessions: performance_schema.processlist on MySQL
+// 8.0.22 and later with the performance schema enabled, else information_schema.PROCESSLIST. A
+// query of the latter fails while a session runs certain statements: see errCannotConvert.
 func (db *server) probeSessions(ctx context.Context) (string, error) {
 	if db.dialect.mariadb {
 		return processList, nil

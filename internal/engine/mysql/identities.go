@@ -28,9 +28,9 @@ func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, datab
 // errUnknownDatabase is ER_BAD_DB_ERROR.
 const errUnknownDatabase = 1049
 
-// whileDropped repeats a read of the catalog if it failed because another session dropped a
-// database. On MySQL 8.0.15, the read fails whichever database was dropped: with "Unknown database"
-// and an empty name.
+// whileDropped repeats a read of the catalog that failed because another session dropped a
+// database. On MySQL 8.0.15, any dropped database makes the read fail: with "Unknown database" and
+// an empty name.
 func whileDropped(read func() error) error {
 	const most = 5
 	for n := 1; ; n++ {

@@ -9,10 +9,10 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// Locals implements engine.LocalReader. The only definition that may differ is that of the
-// session's time zone, which comes from the operating system or from the server's tables. A zone's
-// name doesn't identify it: different zones share abbreviations. So the identity is a hash of the
-// Unix times at which each week from 1971 to 2037 begins in the zone.
+// Locals implements engine.LocalReader. The only definition that may differ from server to server
+// is that of the session's time zone, which comes from the operating system or from the server's
+// tables. A zone's name doesn't identify its definition: different zones share abbreviations. So
+// the identity is a hash of the Unix times at which each week from 1971 to 2037 begins in the zone.
 func (db *reader) Locals(ctx context.Context, s *engine.Session, st engine.State) (map[string]string, error) {
 	zone := "''"
 	if !fixedZone(st.Get("time_zone")) {

@@ -289,9 +289,10 @@ func (d partitioner) renameOut(s engine.Replace) string {
 	return "ALTER TABLE " + d.Quote(s.With) + " RENAME TO " + d.Quote(s.Out[len(s.Out)-1]) + ", COMMENT = ''"
 }
 
-// prepareOut prepares the tables that get the old rows. In MySQL, all of them except the last are
-// exchanged: prepareOut creates these, and drops the last. In MariaDB, it drops all. It drops only
-// empty tables; if the last one isn't empty, the change fails.
+// prepareOut prepares the tables that get the old rows. The last one must not exist, because s.With
+// is renamed to it; in MariaDB, none may exist, because CONVERT creates them. prepareOut drops a
+// table that must not exist, if it is empty; if the last one isn't empty, the change fails. In
+// MySQL, it creates the tables except the last, to exchange them for partitions.
 func (c *changer) prepareOut(ctx context.Context, s engine.Replace) {
 	last := len(s.Out) - 1
 	for i, name := range s.Out {

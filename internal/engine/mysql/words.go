@@ -296,8 +296,8 @@ func (d words) trigger(t *engine.Table, name, when, body string) engine.Trigger 
 	return out
 }
 
-// unquoted removes quotes and backslashes from literals, because MySQL's catalog shows the
-// characters without their escapes.
+// unquoted removes quotes and backslashes from literals, because MySQL's catalog shows these
+// characters without the escapes that the statement had.
 var unquoted = strings.NewReplacer("'", "", `\`, "")
 
 // HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a backslash in any

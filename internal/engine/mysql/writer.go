@@ -280,8 +280,9 @@ const (
 	duplicateKey = 1062
 )
 
-// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, accounts without a
-// privilege keep the default of 1024, which then limits a statement's rows.
+// keepWarnings makes the server keep as many warnings as it can. In newer MySQL, an account needs a
+// privilege to raise the default of 1024. With ignore, a statement has at most as many rows as the
+// server keeps warnings.
 func (c *conn) keepWarnings() error {
 	_, err := c.run(allWarnings)
 	if err == nil {

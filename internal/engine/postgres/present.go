@@ -35,9 +35,9 @@ func (db presenter) NodeOf(h *engine.Head, key int64) int {
 	return int((hashUint32(low^high, seed) + combine) % uint64(len(h.Nodes)))
 }
 
-// baseOf returns the base for Head.SliceOf; -1 stands for an integer key. Times are counted from
-// the year 0, before all of them, because the division rounds towards 0, and slices must be equally
-// long.
+// baseOf returns the base for Head.SliceOf, or -1 for an integer key. The base of times is the year
+// 0, which is before all times: because the division rounds towards 0, a slice that contained the
+// base would be twice as long as the others.
 func baseOf(h *engine.Head) int64 {
 	if kindOf(h.Table) == engine.ByInteger {
 		return -1

@@ -109,8 +109,8 @@ func (w *writer) writeText(b *engine.Batch, r *reply) error {
 const maxStatements = 4
 
 // window is how many bytes of a batch are sent before the replies to the previous window are read:
-// the server stops reading while nobody reads its replies. With rows of at least 30 bytes, replies
-// of 21 bytes to the rows of two windows fit into any socket buffer.
+// the server stops reading while nobody reads its replies. If each row has at least 30 bytes, the
+// replies to two windows, 21 bytes for each row, fit into any socket buffer.
 const window = 64 << 10
 
 // writeBound sends the batch as values bound to prepared statements. per is the number of rows of

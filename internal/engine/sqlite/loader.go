@@ -115,8 +115,8 @@ func (l *loader) Commit(context.Context) error {
 
 func (l *loader) Reset(context.Context) error { return l.end() }
 
-// Close implements engine.LoaderConn. It needs no turn, because SQLite locks the
-// connection while it frees a statement.
+// Close implements engine.LoaderConn. It doesn't wait for its turn on the connection, because
+// SQLite locks the connection while it frees a statement.
 func (l *loader) Close() error {
 	l.forget()
 	return l.end()

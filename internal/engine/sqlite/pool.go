@@ -221,8 +221,8 @@ const (
 type pace struct {
 	mu   sync.Mutex
 	next time.Time
-	// For loaders: how long they have held the lock since the last gap, and when
-	// they last released it.
+	// For loaders: how long they have held the lock in total since the last gap, and when they last
+	// released it.
 	sum  time.Duration
 	last time.Time
 }

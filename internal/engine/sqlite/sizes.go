@@ -184,8 +184,8 @@ func (t *treeFile) children(page int64) ([]int64, error) {
 const sampleLeaves = 32
 
 // PeriodSizes implements engine.Keeper. It reads a few leaves of each table, and estimates the rows
-// from them. If it can't copy the latest writes to the file, because of a reader, it counts all
-// rows instead.
+// from them. If a reader keeps the latest writes from being copied into the database file,
+// PeriodSizes counts all rows instead.
 func (db sizer) PeriodSizes(ctx context.Context, t *engine.Table) (map[string]engine.PeriodSize, error) {
 	parts, err := db.Catalog().Partitions(ctx, t)
 	if err != nil {

@@ -76,8 +76,8 @@ func (p *Parser) unshared() (column string, err error) {
 }
 
 // Tee returns n readers that each return all of in. The slowest determines the speed; closed
-// readers are left out. A goroutine reads in until it ends or ctx does. wait waits for this
-// goroutine, except for a read that ctx can't interrupt.
+// readers are left out. A goroutine reads from in until in or ctx ends. wait waits for the end of
+// the goroutine, but not for a read that ctx can't interrupt.
 func Tee(ctx context.Context, in io.Reader, n int) (readers []*io.PipeReader, wait func()) {
 	var writers []*io.PipeWriter
 	for range n {

@@ -24,8 +24,8 @@ type Collector struct {
 	file   *spillFile
 	// base is the offset from which rows may get new publications: rows before may be in the ledger.
 	base int64
-	// all are the publications by period, with their indexes in the sorters. A new publication makes a
-	// new slice; the old one is never changed.
+	// all are the publications, in the order of their periods. Each has an index, by which the sorters
+	// find it. A new publication makes a new slice; the old one is never changed.
 	all atomic.Pointer[[]*publication]
 
 	// collected counts the rows in the sorters; publishing is when publishing began, as Load.Elapsed.

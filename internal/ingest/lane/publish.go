@@ -20,10 +20,11 @@ type Publisher interface {
 	// Mergeable returns the reason why rows can't be merged with the rows of a period.
 	Mergeable(ctx context.Context, p rolling.Period) error
 	// Publish creates a table with these columns, calls fill to write p's rows into it, and replaces
-	// the period by it. It may call fill again, for the rows in source order. With p.Merges the period
-	// keeps its rows, even if a new row has the same key. Publish records p's new state and counts in
-	// the transaction of the change. It returns state.ErrFilled if the period has got many rows, and
-	// engine.ErrRefused if the server refuses some; then none of p's rows is in the table.
+	// the period by it. Publish may call fill again, for the rows in source order. With p.Merges the
+	// period keeps its rows, even if a new row has the same key. Publish records p's new state and
+	// counts in the transaction of the change. It returns state.ErrFilled if the period has got many
+	// rows, and engine.ErrRefused if the server refuses some of p's rows. After either error, none of
+	// p's rows is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
 	// FinishPublications completes the publications of processes that have died, or removes what they
 	// have left. On return, no publication of the source is in progress.

@@ -25,8 +25,9 @@ func (s *Spool) Append(ctx context.Context, data []byte) (Record, error) {
 	return all[0], nil
 }
 
-// AppendAll appends records with one sync. Together they must fit into the budget. After an error,
-// the spool has none of them; after a crash meanwhile, it may have some, and one may be damaged.
+// AppendAll appends records with one sync. Together the records must fit into the budget. After an
+// error, the spool has none of them; after a crash during the call, it may have some, and one may
+// be damaged.
 func (s *Spool) AppendAll(ctx context.Context, all [][]byte) ([]Record, error) {
 	out, err := s.append(ctx, all)
 	return out, s.wrap("append", err)

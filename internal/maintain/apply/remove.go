@@ -133,7 +133,7 @@ type addStep func(what string, statements []string, run func(context.Context) er
 
 // planTriggersGone adds steps that drop the table's triggers. If all is true, they drop every
 // trigger that rowmill may have created, and its function, without a look at what exists: if the
-// table was dropped by hand, the functions are left.
+// table was dropped by hand, its triggers are gone, but their functions are not.
 func (t planner) planTriggersGone(ctx context.Context, all bool, add addStep) error {
 	gone := func(what string, c engine.TriggerChange, drops []string) {
 		if all {

@@ -14,7 +14,7 @@ import (
 )
 
 // PlanShards is PlanTable for a table whose rows are on several nodes. Each node gets the declared
-// table, and then the head presents the nodes as one table. Nodes are in the declared order.
+// table, and then the head presents the nodes as one table. nodes must be in the declared order.
 func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper, nodes []*maintain.Table) (*Plan, error) {
 	presenter, ok := head.(engine.Presenter)
 	if !ok {

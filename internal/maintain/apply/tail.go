@@ -182,8 +182,8 @@ func (t planner) planTail(ctx context.Context, a *Plan, now int64) ([]rolling.Pa
 	return slices.Concat(parts, p.periods), nil
 }
 
-// endTail replaces the table's tail by periods. It plans again from the present state, because an
-// attempt that was killed may have changed it.
+// endTail replaces the table's tail by periods. It decides by the table's present state what is
+// left to do, because an attempt that was killed may have changed the table.
 func (t planner) endTail(ctx context.Context) error {
 	for {
 		now, err := t.Now(ctx)

@@ -264,8 +264,9 @@ func (s creator) createLevel(ctx context.Context, l *level) error {
 }
 
 // unlessDropped returns have, the recorded spec of a level. If somebody else has dropped the
-// level's table, it deletes the record and returns nil, so that all buckets with existing raw rows
-// are computed. If the record stayed, only buckets after its watermark would be computed.
+// level's table, unlessDropped deletes the record and returns nil, so that all buckets with
+// existing raw rows are computed. If the record stayed, only buckets after its watermark would be
+// computed.
 func (s creator) unlessDropped(ctx context.Context, l *level, have *spec) (*spec, error) {
 	if there, err := s.levelTable(ctx, l); there != nil || err != nil {
 		return have, err

@@ -264,8 +264,8 @@ func (s *Scheduler) attempt(a *attempt) {
 	s.note(a.job)
 }
 
-// finished records that an attempt has ended, and starts the attempts that follow from it. It
-// returns the requests that are done.
+// finished records that an attempt has ended. After a look, it enqueues the lanes that the look
+// found to have work. It returns the requests that are done.
 func (s *Scheduler) finished(a *attempt, work []maintain.Lane, pause time.Duration, err error) (done []Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,8 +95,8 @@ func folded(name string) string {
 	}, name)
 }
 
-// columnsOf returns the names of the columns of an operand of FROM that are known. known reports
-// that these are all its columns.
+// columnsOf returns the known column names of an operand of FROM. known reports that these are all
+// its columns.
 func (x *splitter) columnsOf(f *parse.From) (list []string, known bool) {
 	u := x.useOf(f)
 	if u != nil && u.table != nil {

@@ -210,8 +210,7 @@ type Merge struct {
 	// server only describes it, with LIMIT 0. Groups and Final are the statements of the server's
 	// merge: Groups is a query for the rows of GroupTable, in the order of its columns.
 	Typed, Groups, Final string
-	// Ties are queries over the temporary tables. Each returns a row if SQL doesn't determine the
-	// answer.
+	// Ties are queries over the temporary tables. Each returns a row if SQL permits several answers.
 	Ties []string
 }
 

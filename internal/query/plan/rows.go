@@ -142,8 +142,8 @@ func stars(items []parse.Item) (n int) {
 	return n
 }
 
-// rowItems returns the select list of a piece, and the quoted names that the answer's columns have
-// in the piece's result.
+// rowItems returns list, the select list of a piece, and columns: the quoted names that the
+// answer's columns have in the piece's result.
 func (b *block) rowItems() (columns, list []string, err error) {
 	p := b.plan
 	if stars(b.sel.Items) > 1 {

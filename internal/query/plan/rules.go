@@ -14,7 +14,7 @@ func refuse(r rule, args ...any) error { return refusal(fmt.Sprintf(r.reason, ar
 // A rule is a condition under which a statement is not split, because pieces might return another
 // answer, or be no faster.
 type rule struct {
-	// trait is the field of engine.Semantics that servers with this rule have; "" is all servers.
+	// trait is the engine.Semantics field that is set for servers with this rule; "" is all servers.
 	trait string
 	// reason has a verb of fmt for each part of the statement that it names.
 	reason string

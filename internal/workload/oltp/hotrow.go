@@ -56,7 +56,7 @@ const (
 	HotAppend      = "append"       // fan_of is a rolling table, whose roll-up is the counter: one INSERT
 )
 
-// In way HotAppend, table fan_of is a rolling table divided by time, with one row for each fan. The
+// With HotAppend, table fan_of is a rolling table divided by time, with one row for each fan. The
 // counter is the live view of the table's roll-up.
 const (
 	HotEventTime  = "ts"
@@ -193,8 +193,9 @@ func (w *HotRow) Setup(ctx context.Context, dropExisting bool) (schema []string,
 }
 
 // Prove compares the counter with the number of rows in fan_of, and both with the number of
-// acknowledged runs. It returns the number of runs that must have been counted, expected, and the
-// counter, found. expected includes runs whose commit was not answered, but whose rows exist.
+// acknowledged runs. It returns expected, the number of runs that must have been counted, and
+// found, the value of the counter. expected includes runs whose commit was not answered, but whose
+// rows exist.
 func (w *HotRow) Prove(ctx context.Context, reader engine.Reader) (expected, found int64, err error) {
 	s, err := roomIn(ctx, reader)
 	if err != nil {

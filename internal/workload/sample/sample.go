@@ -181,8 +181,8 @@ type learning struct {
 	blocks []int
 	at     []float64 // the place of each row among all of the table's, by its time
 	order  []int     // the rows by place
-	// apart means that each block's rows are neighbors by a key that doesn't follow the time. If rows
-	// of a block have the same value, this then says nothing about time.
+	// apart means that the rows of a block are neighbors by a key that doesn't follow the time. A
+	// value that the rows of a block share then says nothing about rows of the same time.
 	apart bool
 	// beyond is the time that the table covers before the first block and after the last block, as a
 	// share of the time from the first to the last. It is half a distance of blocks on each side.
