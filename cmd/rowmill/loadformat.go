@@ -63,7 +63,7 @@ func (f *loadFlags) aboutText() bool {
 }
 
 // checkFormat returns an error if a flag that says how a source is read is invalid. Some of these
-// flags are still texts: checkFormat parses them, and sets the options of their values.
+// flags are texts: checkFormat parses them into the options.
 func (f *loadFlags) checkFormat() (err error) {
 	f.Format.Escape = f.escape == escapeBackslash
 	if f.delimiter != "" {

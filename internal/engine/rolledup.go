@@ -83,8 +83,8 @@ type PartIdentities struct {
 	Columns map[string]string
 	// Why says why there are no IDs.
 	Why string
-	// Alters, if it isn't "", changes whenever a partition may have left the table, been changed, and
-	// come back with its ID. Now is the server's time before the IDs were read.
+	// Alters, unless "", is a text that changes whenever a partition may have left the table, been
+	// changed, and come back with its ID. Now is the server's time before the IDs were read.
 	Alters string
 	Now    int64
 }

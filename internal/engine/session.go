@@ -39,8 +39,8 @@ type SessionWords struct {
 	Import func(snapshot string) string
 	// Prepares reports that numbers are exact only in the results of prepared statements.
 	Prepares bool
-	// Text and Describe do the work of the Session's methods on the driver's connection; they may be
-	// nil. Text ends with the first error of head or row.
+	// Text and Describe do the work of the Session's methods of these names, on the driver's
+	// connection; they may be nil. Text ends with the first error of head or row.
 	Text     func(ctx context.Context, conn any, query string, head func([]ResultColumn) error, row func(values [][]byte) error) (TextEnd, error)
 	Describe func(ctx context.Context, conn any, query string) ([]ResultColumn, error)
 	// SetAll returns the statements that give a session the settings st. from are the settings that

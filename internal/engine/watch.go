@@ -54,8 +54,8 @@ func (w *Watch) End() (interrupted bool) {
 	return interrupted
 }
 
-// Hold runs fn, which changes the connection, and prevents interruptions meanwhile. If the
-// connection has been interrupted before, Hold returns os.ErrDeadlineExceeded.
+// Hold runs fn, which changes the connection; until fn returns, the connection isn't interrupted.
+// If it has been interrupted before, Hold returns os.ErrDeadlineExceeded and doesn't call fn.
 func (w *Watch) Hold(fn func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -29,8 +29,8 @@ type insertRun struct {
 	warnings []string
 	// before is the number of rows that earlier runs inserted into the tables.
 	before int64
-	// reached receives the tables' size when they first hold the rows to keep. measuring is set once
-	// the size is being determined.
+	// reached receives the size of the tables at the moment when they first hold the number of rows to
+	// keep. measuring is set once this size is being determined.
 	reached   chan *result.Size
 	measuring bool
 }

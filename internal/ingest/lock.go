@@ -68,8 +68,8 @@ func (l *fileLoad) found(ctx context.Context, head []byte, again bool) error {
 }
 
 // lockHead prevents other loads of files with the same head until unlock is called. Recorded
-// batches identify a file, so the lock is needed only until there are some. lose is called if the
-// lock is lost.
+// batches identify a file, so the lock is needed only until the first batch is recorded. lose is
+// called if the lock is lost.
 func (l *fileLoad) lockHead(ctx context.Context, head []byte, lose context.CancelCauseFunc) (unlock func(), err error) {
 	if len(head) == 0 {
 		return func() {}, nil

@@ -79,7 +79,8 @@ func (t sealer) archive(ctx context.Context, p rolling.Partition, k *state.Perio
 }
 
 // Archives lists the archive files of the table's periods: in the directory that is now declared,
-// and in other directories to which periods were archived before. A missing file has a Problem.
+// and in other directories to which periods were archived before. If a file is missing, its Info
+// has a Problem.
 func (t *Table) Archives(ctx context.Context) ([]archive.Info, error) {
 	var out []archive.Info
 	if t.Declared.Seal.Archive != "" {

@@ -49,7 +49,7 @@ type shared struct {
 	failed failures
 	turns  sync.Mutex
 	gate   gate
-	// A statement that copies all rows of a period holds copying for reading. Such a statement
+	// copying is locked for reading while a statement copies all rows of a period. Such a statement
 	// blocks the swap of another period for longer than the lock timeout.
 	copying sync.RWMutex
 	// waiting has the IDs of the tasks that were not yet possible at their last attempt, e.g. a seal

@@ -215,9 +215,9 @@ func (r *Runner) namedAs(ctx context.Context, s *engine.Session, text string, to
 	}, nil
 }
 
-// columnsIn returns the columns of a table that a statement may name. If stars is true, it also
-// returns all columns that aren't invisible. If there are none, it returns the table's first
-// column.
+// columnsIn returns a table's columns whose names may occur in a statement. If stars is true, it
+// also returns all columns that aren't invisible. If this leaves no column, columnsIn returns the
+// table's first one.
 func columnsIn(t *engine.TableParts, text string, stars bool) (out []string) {
 	for _, c := range t.Columns {
 		odd := strings.ContainsFunc(c.Name, func(r rune) bool { return r > '~' || r == '`' || r == '"' })

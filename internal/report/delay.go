@@ -16,8 +16,8 @@ const (
 	delayShare  = 0.4
 )
 
-// addDelays adds how far the replicas were behind: a table, and for HTML and the picture a chart of
-// the longest delay in each interval. The reports of all kinds of runs call it.
+// addDelays adds to a report how far the replicas were behind: a table and, for HTML and the
+// picture, a chart of the longest delay in each interval. The reports of all kinds of runs call it.
 func addDelays(d *document.Document, recs []result.Record) {
 	t := &document.Table{Header: []string{"run", "replica", "mean", "at most", "at"},
 		Note: "From an acknowledged commit on the source until the replica shows it; of commits that it lacks, until the end of the interval."}

@@ -19,7 +19,7 @@ func serverAttr(_ *kind, detached bool) *syscall.SysProcAttr {
 }
 
 // startPassing starts a command. The command's account must be able to enter the directories above
-// the sandbox, since it gets no capability here.
+// the sandbox, since on this system it gets no capability to enter them.
 func startPassing(cmd *exec.Cmd) error { return cmd.Start() }
 
 // servers returns none: without /proc there is no proof which sandbox a process

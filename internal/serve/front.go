@@ -274,8 +274,8 @@ func (f *Front) report(c *client, bug *engine.Bug) {
 	f.o.Say(fmt.Sprintf("client %s: %v\n%s", c.user.RemoteAddr(), bug, bug.Stack))
 }
 
-// sayEvery is the least time between two lines in the log about clients: if the server is down, all
-// of them fail again and again.
+// sayEvery is the least time between two lines in the log about clients: while the server is down,
+// every client fails again and again.
 const sayEvery = time.Second
 
 // say writes a line about one client, or counts it for the next one.

@@ -131,8 +131,8 @@ func parseKill(text string) (id uint64, ok bool) {
 }
 
 // kill passes a KILL QUERY on. If the server accepts it, the client has the privileges for it. Then
-// the front also ends the pieces of the query on the connection id, of which the server doesn't
-// know.
+// the front also ends the pieces of the query that runs on connection id: the server doesn't know
+// that they belong to the query.
 func (c *client) kill(p []byte, id uint64) error {
 	// Look for the query first: once the server has answered the KILL, the next query may run.
 	var stop *context.CancelCauseFunc

@@ -24,9 +24,10 @@ type sessionState struct {
 // resultsSetting has the character set to which texts of results are converted; "" is none.
 const resultsSetting = "character_set_results"
 
-// leastPacket is the smallest max_allowed_packet of a session whose queries are split. After a
-// longer packet, the server would end the connection. The front's own statements are always shorter
-// than this, because they are made from texts of at most session.MaxText bytes.
+// leastPacket is the smallest max_allowed_packet of a session whose queries are split. The server
+// ends the connection after a packet that is longer than its max_allowed_packet. The front's own
+// statements are always shorter than leastPacket, because they are made from texts of at most
+// session.MaxText bytes.
 const leastPacket = 1 << 20
 
 // settings reads the settings of the client's connection. It refuses settings under which no query

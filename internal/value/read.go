@@ -345,10 +345,10 @@ func (t Type) texts(n *Notation, s Server) func(dst, text []byte) ([]byte, error
 	return plain
 }
 
-// isMember reports whether a text can be sent to an ENUM or SET column. A number, or the empty text
-// for an ENUM, would be read by the server as the place of a member. isMember is false for it,
-// unless the type has a member that is written so. It is true for other texts: the server compares
-// them by collation.
+// isMember reports whether a text can be sent to an ENUM or SET column. The server would read a
+// number, or the empty text for an ENUM, as the place of a member: such a text can be sent only if
+// the type has a member that is written so. Other texts can be sent: the server compares them by
+// collation.
 func (t Type) isMember(text []byte) bool {
 	text = bytes.TrimRight(text, " ")
 	number := bytes.TrimLeft(text, " \t\n\v\f\r+-")

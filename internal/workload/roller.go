@@ -45,8 +45,9 @@ type roller struct {
 	dropping, dropped atomic.Int64
 }
 
-// policy returns how many periods to create ahead and how many to keep; keep 0 is all. Creation
-// uses 0: a batch may be larger than all retained periods, and needs a period for each of its rows.
+// policy returns how many periods to create ahead and how many to keep; keep 0 is all. To create
+// periods, the roller passes 0: a batch may be larger than all retained periods, and needs a period
+// for each of its rows.
 func (r *roller) policy(keep int) rolling.Policy {
 	return rolling.Policy{Grid: r.t.Grid, Ahead: periodsAhead, Keep: keep}
 }

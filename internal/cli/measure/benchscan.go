@@ -46,7 +46,7 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 	cli.IntVar(flags, &scan.Step, "step", 10, "measure at 1 partition and at each multiple of `N`, up to all")
 	flags.StringSliceVar(&scan.Ways, "ways", result.ScanWays(), "`list` of the ways to run the query: "+strings.Join(result.ScanWays(), ", "))
 	cli.IntVar(flags, &scan.Sessions, "parallel", 0, "connections that read, if the query is split; 0 is one for each core of\nthe server if it is on this machine, else 4")
-	cli.IntVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times, in turn")
+	cli.IntVar(flags, &spec.Repeat, "repeat", defaultScanRepeats, "measure each way `N` times; the ways take turns")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")
 	seedVar(flags, &spec, "`number` that all rows derive from")
 	out.define(flags, newRecord, " of response times", "", "results as JSON instead of text")

@@ -7,7 +7,7 @@
 //	}
 //
 // The suite skips features that engine.Capabilities declares missing. For an
-// engine that doesn't store rows, it checks their acknowledgements but not the
+// engine that doesn't store rows, it checks the acknowledgements but not the
 // rows.
 package enginetest
 

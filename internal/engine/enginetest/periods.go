@@ -380,8 +380,8 @@ func (i Interrupter) Run(t *testing.T) {
 	})
 }
 
-// Prepared calls test for each step: with the table, the step, and the periods and other tables
-// that there must be after it.
+// Prepared calls test for each step, with the table, the step, and the periods and the other tables
+// that must exist after the step.
 func (i Interrupter) Prepared(t *testing.T, test func(*testing.T, engine.Keeper, *engine.Table, engine.Step, []rolling.Partition, []string)) {
 	i.each(t, func(t *testing.T, db engine.Keeper, n int) {
 		k, step, after, tables := i.prepare(t, db, n)

@@ -63,8 +63,8 @@ func (f *boundForm) expression(column string) string {
 }
 
 // recognize returns the column and the form of a partitioning expression, given as the catalog has
-// it. form is "" if the expression is as rowmill's own tables have it. by is "" if rowmill can't
-// compute the expression's values.
+// it. form is "" for the expression by which rowmill's own tables are partitioned. by is "" if
+// rowmill can't compute the expression's values.
 func recognize(expression string, columns []engine.SchemaColumn) (by, form string) {
 	text := plain(expression)
 	for _, c := range columns {

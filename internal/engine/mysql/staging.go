@@ -27,8 +27,8 @@ type staging struct {
 	done     engine.Staged
 }
 
-// commitBytes is the size of a transaction. For a transaction of this size, the commit takes little
-// time compared with the inserts, and a rollback doesn't take long.
+// commitBytes is the size at which a transaction of staged rows is committed: its commit takes
+// little time compared with the inserts, and a rollback doesn't take long.
 const commitBytes = 16 << 20
 
 var _ engine.Stager = (*DB)(nil)

@@ -68,9 +68,9 @@ var pureFunctions = engine.WordSet(`
 
 var clockFunctions = engine.WordSet("now current_timestamp transaction_timestamp statement_timestamp current_date current_time localtime localtimestamp")
 
-// UserFunction implements engine.Reader. It matters because a user's function may fit a call better
-// than the server's function of the same name, by the types of its arguments. Example: round(double
-// precision, integer).
+// UserFunction implements engine.Reader. By the types of the arguments, a user's function may fit a
+// call better than the server's function of the same name. Example: round(double precision,
+// integer).
 func (recipes) UserFunction(ctx context.Context, s *engine.Session, statement string, names []string) (why string, err error) {
 	list := make([]string, len(names))
 	for i, n := range names {

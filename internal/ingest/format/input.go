@@ -82,8 +82,8 @@ type counted struct {
 }
 
 const (
-	// SettledAfter is how long a file must not have been written to before its last line is accepted
-	// without a line break. Until that time, the writer may still be writing the line.
+	// A last line without a line break is accepted once the file has not been written to for
+	// SettledAfter. Until then, the writer may still be writing the line.
 	SettledAfter = 5 * time.Second
 	// growPoll is the interval between checks of the file. growWait limits the total wait.
 	growPoll = 100 * time.Millisecond

@@ -13,7 +13,7 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// The library reserves memory for as many bytes, values and elements as a Parquet file claims to
+// The Parquet library reserves memory for as many bytes, values and elements as a file claims to
 // have. These claims are therefore checked against the file first.
 
 const (

@@ -72,8 +72,8 @@ func (e *early) done() (last []string, rows int64) {
 	return e.checked, e.rows
 }
 
-// run compares the copied rows, chunk by chunk. It ends when ctx or the copy ends, or when a chunk
-// remains different. It ignores errors, because the step verify meets them again.
+// run compares the copied rows, chunk by chunk. It ends when ctx or the copy ends, or when several
+// attempts at a chunk have failed. It ignores the errors, because the step verify meets them again.
 func (e *early) run(ctx context.Context) {
 	size, tries := firstCheck, 0
 	for tries < earlyTries {

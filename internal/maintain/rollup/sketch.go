@@ -197,7 +197,7 @@ func appendGroup(key []byte, v []byte) []byte {
 }
 
 // sketches holds the sketches of a stage's rows. The client computes them from the values of the
-// stage's source. A sketch that is stored in the stage already is merged with the later one.
+// stage's source. If the stage already has a sketch of a group, it is merged with the new one.
 type sketches struct {
 	set    *Set
 	st     *stage

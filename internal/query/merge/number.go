@@ -263,8 +263,8 @@ func quotient(sum wide, count uint64, fromScale, toScale int) (q wide, ok bool) 
 }
 
 // quotientDigits is the number of digits after the point to which servers with engine.FinalQuotient
-// divide before they round. They keep numbers in groups of nine digits, and truncate the quotient
-// after the last group.
+// divide before they round. These servers keep numbers in groups of nine digits, and truncate the
+// quotient after the last group.
 func quotientDigits(fromScale, toScale int) int {
 	const group = 9
 	padded := (fromScale + group - 1) / group * group
