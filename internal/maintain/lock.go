@@ -158,9 +158,9 @@ func (g *gate) change(ctx context.Context) (end func()) {
 	return g.end(&g.changes)
 }
 
-// Locks of a declaration. Whoever stores a declaration, or removes rows according to one, holds
-// declareLock meanwhile. While it waits for declareLock, it holds applyLock, so that it is next: an
-// apply waits for one period to be dropped, however many are due.
+// Locks of a declaration. A process that stores a declaration, or removes rows according to one,
+// holds declareLock meanwhile. While the process waits for declareLock, it holds applyLock, and is
+// therefore next: an apply waits for one period to be dropped, however many are due.
 const (
 	declareLock = "/declaration"
 	applyLock   = "/applying"

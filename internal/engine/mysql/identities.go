@@ -29,8 +29,8 @@ func (db *versions) PartIdentities(ctx context.Context, s *engine.Session, datab
 const errUnknownDatabase = 1049
 
 // whileDropped repeats a read of the catalog that failed because another session dropped a
-// database. On MySQL 8.0.15, any dropped database makes the read fail: with "Unknown database" and
-// an empty name.
+// database. On MySQL 8.0.15, the read fails whichever database is dropped meanwhile; the error is
+// "Unknown database", with an empty name.
 func whileDropped(read func() error) error {
 	const most = 5
 	for n := 1; ; n++ {

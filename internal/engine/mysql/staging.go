@@ -27,7 +27,7 @@ type staging struct {
 	done     engine.Staged
 }
 
-// commitBytes is the size at which a transaction of staged rows is committed: its commit takes
+// commitBytes is the size at which a transaction of staged rows is committed. The commit takes
 // little time compared with the inserts, and a rollback doesn't take long.
 const commitBytes = 16 << 20
 

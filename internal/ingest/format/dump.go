@@ -617,8 +617,8 @@ func beginsDump(text string) bool {
 	return slices.ContainsFunc(dumpBegins, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
-// setDump recognises a dump by its beginning, and the program that wrote the dump by the program's
-// marks in it. If the user has set Kind Dump, the beginning isn't checked.
+// setDump recognises a dump by its beginning. By the marks in f.Dumps, it recognises which program
+// wrote the dump. If the user has set Kind Dump, the beginning isn't checked.
 func (f *Format) setDump(head []byte) error {
 	text := string(head)
 	for _, d := range f.Dumps {

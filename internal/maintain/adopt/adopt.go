@@ -105,8 +105,8 @@ type Options struct {
 	Before func(ctx context.Context, from int64) error
 	// Limits are the limits of the server's load.
 	Limits copier.Limits
-	// Postpone, unless nil, returns why the tables may not be swapped yet, or "" if they may. Until
-	// then, logged changes are applied, and the tables are compared again every few minutes.
+	// Postpone, unless nil, returns why the tables may not be swapped yet, or "" if they may. While it
+	// returns a reason, logged changes are applied, and every few minutes the tables are compared.
 	Postpone func(ctx context.Context) (why string, err error)
 	// Chunk is the number of rows copied at a time; 0 means as many as take a fraction of a second.
 	Chunk int
