@@ -141,8 +141,8 @@ func (l *fileLoad) forget(ctx context.Context, t *format.Target) error {
 }
 
 // stillThere returns the extents of the file's rows that are in the table; nil if not all rows
-// could be looked for. If none is set, none of these rows may be in the table: stillThere returns an
-// error if one is, or if it can't tell.
+// could be looked for. If none is set, none of these rows may be in the table: stillThere returns
+// an error if one is, or if it can't tell.
 func (l *fileLoad) stillThere(ctx context.Context, none bool) ([]state.Extent, error) {
 	all, rows := l.recordedRows(), int64(0)
 	for _, e := range all {
