@@ -43,7 +43,7 @@ func (f *loadFlags) defineFormat(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Format.Comment, "comment", "", "skip lines of csv and tsv that begin with `TEXT`, such as '#' (none)")
 	flags.StringArrayVar(&f.Format.Nulls, "null", nil, "unquoted `TEXT` that means NULL in csv and tsv; may be repeated; in csv an empty field is NULL, too (\\N)")
 	flags.BoolVar(&f.Format.NullQuoted, "null-quoted", false, "the texts of --null are NULL also in quotes, and as JSON strings (default false)")
-	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the columns in the order of the fields; - skips a field (the header's, or the table's)")
+	flags.StringSliceVar(&f.Format.Columns, "columns", nil, "`NAMES` of the columns in the order of the fields; - skips a field (the names in the header or, without a header, the table's columns)")
 	flags.StringSliceVar(&f.Format.SkipColumns, "skip-columns", nil, "`NAMES` in the header, or keys of JSON and line protocol, whose values are not loaded (none)")
 	flags.StringArrayVar(&f.set, "set", nil, "`COLUMN=VALUE`: the column gets this value in all rows; may be repeated (none)")
 	flags.StringVar(&f.Format.Measurement, "measurement", "", "`NAME` of the measurement of line protocol that is loaded (the table's)")

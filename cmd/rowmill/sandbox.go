@@ -179,7 +179,7 @@ func (a sandboxes) sandboxListCommand() *cobra.Command {
 		Short: "List the private servers of this directory",
 		Long: "List the private servers under .rowmill in the working directory, with their state:\n" +
 			"running, starting, stopped (its data kept), crashed.\n\n" +
-			"Touches no server: it only reads their directories.",
+			"Touches no server: it only reads the servers' directories.",
 		Example: "  rowmill sandbox list\n" +
 			"  rowmill sandbox list --json",
 		Args: cli.WantArgs(0, 0),
