@@ -213,8 +213,8 @@ func (r *reader) sample(ctx context.Context, s *engine.Schema, p *Proposal) (err
 	return nil
 }
 
-// wanted returns the column that --time names, for the case that the sample doesn't show it to be a
-// time. An integer column then counts rows; any other column has no unit.
+// wanted returns the column that --time names if the sample doesn't show this column to be a time.
+// An integer column then counts rows; a column of another type gets no unit.
 func (r *reader) wanted(s *engine.Schema, name string) (Candidate, error) {
 	c := s.Find(name)
 	if c == nil {
