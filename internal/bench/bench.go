@@ -49,8 +49,8 @@ type Client interface {
 
 // Config holds the parameters of a run.
 type Config struct {
-	Operation string        // its name in records, such as "insert"
-	Clients   int           // concurrent ones, at least 1
+	Operation string        // the operation's name in records, such as "insert"
+	Clients   int           // number of concurrent clients, at least 1
 	Batch     int           // rows of one operation, at least 1
 	Rows      int64         // end the run; 0 is no limit
 	MaxTime   time.Duration // ends the run; 0 is no limit
