@@ -39,7 +39,8 @@ func (a benchmarks) benchDiskCommand() *cobra.Command {
 			"  log         4 KiB one after the other through the system's cache, each followed by\n" +
 			"              fdatasync\n" +
 			"Doubtful results are named: a burst of the disk ended during the job, a cache answered\n" +
-			"requests, one core made all requests and was full, an fsync was too fast for flash.\n\n" +
+			"requests, the core that made the requests was busy all the time, an fsync was too fast\n" +
+			"for flash.\n\n" +
 			"It makes one file in DIR and fills it with data that can't be compressed. The file has\n" +
 			"no name, so its space is free again when rowmill ends, also after Ctrl-C or a kill. No\n" +
 			"device and no existing file is written. The disk is loaded fully meanwhile.\n\n" +
