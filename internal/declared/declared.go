@@ -61,7 +61,7 @@ func Parse(ctx context.Context, path, url string) (*rolling.Declaration, error) 
 }
 
 // Read reads a declaration. If the parameter instead isn't "", it replaces the declaration's
-// target. It is a URL or, for a table with [shards], the name of a node.
+// target. instead is a URL or, for a table with [shards], the name of a node.
 func Read(ctx context.Context, path, instead string) (*File, error) {
 	if instead == "" || strings.Contains(instead, ":") {
 		d, err := Parse(ctx, path, instead)

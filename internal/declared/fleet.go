@@ -54,7 +54,7 @@ type Member struct {
 
 	file  *File
 	place *place // nil without a target
-	stamp string // of the file when it was read: see list
+	stamp string // identifies the version of the file that was read: see list
 	// Guarded by the fleet's lock.
 	table *Table // nil while it isn't kept
 	check bool   // the file may have changed since it was applied
