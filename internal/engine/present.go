@@ -75,9 +75,9 @@ func (h *Head) Units(unit int64) (length, offset int64) { return h.Slice / unit,
 // YearZero is the number of seconds from the year 0 of the Gregorian calendar until 1970.
 const YearZero = 62167219200
 
-// Seconds returns the length and the offset of slices in seconds, for a column of times. Let v be
-// the number of seconds from a moment, base seconds before 1970, to a time: the slice of the time
-// has the number (v - offset) / length.
+// Seconds returns, for a time column, the length and the offset of slices in seconds. The slice of
+// a time has the number (v - offset) / length, where v is the time in seconds since the moment that
+// lies base seconds before 1970.
 func (h *Head) Seconds(base int64) (length, offset int64) {
 	const second = 1e6
 	length = h.Slice / second

@@ -94,11 +94,12 @@ type RowSemantics struct {
 	// only counts. MySQL before 9.7: SELECT COUNT(*), COUNT(NULLIF(k, 1)) FROM t returns 3, 3.
 	CountsAll bool
 	// MistypesNeighbours: texts returned by LAG, LEAD and similar functions have another type than the
-	// description says. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER BY k) FROM t.
+	// server's description of the result says. MySQL before 9.7: SELECT LAG(CONCAT(k, '')) OVER (ORDER
+	// BY k) FROM t.
 	MistypesNeighbours bool
 	// DescribesAnyBranch: if a branch of a set operation has a condition that is never true, the
-	// description may have the sizes of any one branch. PostgreSQL: SELECT 'a'::varchar(3) WHERE false
-	// UNION SELECT 'b'::varchar(5).
+	// server's description of the result may have the sizes of any one branch. PostgreSQL: SELECT
+	// 'a'::varchar(3) WHERE false UNION SELECT 'b'::varchar(5).
 	DescribesAnyBranch bool
 	// NamedCollations: a collation named in an expression takes precedence over a column's.
 	// PostgreSQL: SELECT v COLLATE "C" FROM s UNION SELECT v FROM s.

@@ -181,8 +181,8 @@ func (s *Session) Exec(ctx context.Context, query string, args ...any) (affected
 	return affected, err
 }
 
-// Query passes the rows of a query to fn, in batches that it reuses, until fn fails. cols have the
-// types of the query's columns.
+// Query passes the rows of a query to fn, in batches that it reuses, until there are no more rows
+// or fn returns an error. cols have the types of the query's columns.
 func (s *Session) Query(ctx context.Context, cols []Column, fn func(rows *Batch) error, query string, args ...any) error {
 	var own error
 	err := s.do(ctx, FirstWords(query), func() error {

@@ -164,9 +164,9 @@ type Refusals struct {
 	Refused, Ended []Refusal
 }
 
-// A Refusal is one row whose insert must fail. Class and Text are what the error must be and
-// contain; nil and "" allow any error. Before and After may be nil; they are called before and
-// after the insert.
+// A Refusal is one row whose insert must fail. The error must be of class Class, and contain Text;
+// nil and "" allow any error. Before and After may be nil; they are called before and after the
+// insert.
 type Refusal struct {
 	Name, Table   string
 	Row           []any // names and values of columns: text, int64 or nil

@@ -285,8 +285,8 @@ type Interrupter struct {
 // breakable are the steps to break off, on a table with four periods of 10 rows.
 var breakable = []struct {
 	name string
-	// rows is the number of rows in the table afterwards. late is the index of the period that gets
-	// the late row; -1 if there is none.
+	// rows is the number of rows in the table after the step. late is the index of the period that
+	// gets the late row; -1 if there is none.
 	rows int64
 	late int
 	// make prepares the step. Each element of was lists the rows of a period, in the form that ids

@@ -161,8 +161,8 @@ type Rendering struct {
 	Steps   []engine.Step
 }
 
-// RunRenderings compares renderings with their files, which -update writes, and checks
-// that the dialect of the first refuses the steps of refused.
+// RunRenderings compares renderings with their files, which -update writes, and checks that the
+// dialect of the first rendering refuses the steps of refused.
 func RunRenderings(t *testing.T, all []Rendering, refused map[string]engine.Step) {
 	t.Parallel()
 	for _, c := range all {

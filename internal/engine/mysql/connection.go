@@ -125,7 +125,8 @@ const timeLimit = " /*!80000 , max_execution_time = 0 */ /*M!100108 , max_statem
 
 // attempts are settings that a version may lack, or that may require a privilege.
 var attempts = []string{
-	// Without it, a TIMESTAMP column may have ON UPDATE by itself, and take NULL for the current time.
+	// Without this setting, a TIMESTAMP column may get ON UPDATE without being declared so, and take
+	// NULL for the current time.
 	"SET SESSION explicit_defaults_for_timestamp = ON",
 }
 

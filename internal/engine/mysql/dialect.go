@@ -34,9 +34,9 @@ func (d dialect) rocksdb() bool { return strings.EqualFold(d.storage, "rocksdb")
 // flushRocksDB makes MyRocks write its memtables to files, because its sizes include only files.
 const flushRocksDB = "SET GLOBAL rocksdb_force_flush_memtable_now = ON"
 
-// lockWait is how long, in seconds, maintenance waits for a table's metadata lock. Every new
-// statement on the table queues behind it, so this is the longest delay of an insert. One second is
-// the smallest value that every server accepts.
+// lockWait is how long, in seconds, maintenance waits for a table's metadata lock. Meanwhile every
+// new statement on the table queues behind maintenance, so lockWait is the longest delay of an
+// insert. One second is the smallest value that every server accepts.
 const lockWait = 1
 
 // rowLockWait is how long, in seconds, maintenance waits for a row lock. With the servers' default
@@ -48,7 +48,7 @@ func (dialect) Quote(ident string) string {
 }
 
 // stored returns a table's name in the form in which InnoDB and the performance schema store it.
-// For other views it isn't needed: they compare names by the server's rules about case.
+// Other views don't need this form: they compare names by the server's rules about case.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)

@@ -488,10 +488,10 @@ func (l layout) index(p rolling.Partition) int {
 	return slices.IndexFunc(l.parts, func(q rolling.Partition) bool { return q.Period == p.Period })
 }
 
-// attachBehind is attachPlan for a table that is selfBlocking. Other sessions may insert rows into
-// the new partition before the exchange. These rows are copied to the table s.From, not moved,
-// because others can read them in the partition until the exchange. An interrupted attempt may have
-// copied some.
+// attachBehind replaces attachPlan for a table that is selfBlocking. Other sessions may insert rows
+// into the new partition before it is exchanged for the table s.From. These rows are copied to
+// s.From, and stay in the partition, so that others can read them until the exchange. An
+// interrupted attempt may have copied some of these rows.
 func (c *changer) attachBehind(ctx context.Context, s engine.Attach) {
 	l := c.layout(ctx)
 	if c.err == nil && l.index(s.Part) < 0 {

@@ -15,8 +15,9 @@ import (
 
 // Comments on the replacement table during a Replace. They record the progress.
 const (
-	// exchangeMark is set, with the table's identity, before the exchange. If the table has another
-	// identity later, the exchange has happened.
+	// These marks are set as the comment of the table whose rows move. exchangeMark is set, with the
+	// table's identity, before the exchange. If the table has another identity later, the exchange has
+	// happened.
 	exchangeMark = "rowmill: in exchange"
 	// moveMark is set before the table's rows are moved. If the table is empty later, they have moved.
 	moveMark = "rowmill: its rows move into partitions"
@@ -226,9 +227,9 @@ func (c *changer) replaceBehind(ctx context.Context, s engine.Replace, proof *pr
 const guard = " MAX_ROWS = "
 
 // exchangeBehind exchanges a partition in a second session. The exchange waits for the table lock
-// of the first session, ahead of all other writers. While it waits, exchangeBehind calls the
-// function first, and the first session then removes the guard from the table. If the first session
-// is lost before it has removed the guard, the exchange fails.
+// of the first session, ahead of all other writers. While the exchange waits, exchangeBehind calls
+// the function passed as first. After that, the first session removes the guard from the table. If
+// the first session is lost before it has removed the guard, the exchange fails.
 func (c *changer) exchangeBehind(ctx context.Context, part, with string, first func()) {
 	alter := "ALTER TABLE " + c.Quote(with) + guard
 	c.run(ctx, alter+"1")
@@ -274,8 +275,9 @@ func (c *changer) exchangeBehind(ctx context.Context, part, with string, first f
 	}
 }
 
-// rename is the last step of a Replace. If MySQL is killed during it, a repetition may always fail,
-// because the table's tablespace lacks the table's description. RENAME TABLE writes a new one.
+// rename executes the last step of a Replace. If MySQL was killed during this step, each repetition
+// may fail, because the table's description is missing in its tablespace. In this case rename uses
+// RENAME TABLE, which writes a new description.
 func (c *changer) rename(ctx context.Context, s engine.Replace) {
 	c.run(ctx, c.renameOut(s))
 	if c.failed(errNoDescription) {

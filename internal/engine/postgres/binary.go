@@ -19,8 +19,8 @@ import (
 // as from text. So the column's type must be known, and the binary form must be what the type's
 // input function makes of the text.
 
-// A binaryForm appends the length of a value, which isn't NULL, and the value. It reports false if
-// the server might read the value's text as another value, or refuse it.
+// A binaryForm appends the length of a value, and then the value itself. The value isn't NULL. It
+// reports false if the server might read the value's text as another value, or refuse it.
 type binaryForm func(dst []byte, v *engine.Vector, row int) (_ []byte, ok bool)
 
 // binaryForms returns the forms in which values of cols are sent, or nil if a column has no binary
@@ -84,8 +84,8 @@ func binaryFloat8(dst []byte, v *engine.Vector, row int) ([]byte, bool) {
 	return binary.BigEndian.AppendUint64(append(dst, 0, 0, 0, 8), math.Float64bits(x)), ok
 }
 
-// finite reads a number. It reports false for infinities, which the server spells differently, and
-// for a number so close to 0 that the server refuses it.
+// finite reads a floating-point number. It reports false for NaN and infinities, and for a number
+// so close to 0 that it reads as 0: the server refuses such a number.
 func finite(text []byte, bits int) (float64, bool) {
 	x, err := value.ParseFloat(text, bits)
 	return x, err == nil && x-x == 0 && (x != 0 || !bytes.ContainsAny(text, "123456789"))

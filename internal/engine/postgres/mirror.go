@@ -118,8 +118,9 @@ func (m mirror) replay(limit string, later engine.Predicate) (take string, use [
 	}
 	// The log has no order. Entries of rows that the copy has yet to reach are taken last, and are not
 	// applied, because the copy reads these rows itself. When the copy reaches them, all other entries
-	// have been applied. Otherwise a row of the target might still have a value of a second unique key
-	// that in the source now belongs to a row which the copy inserts.
+	// have been applied. If they had not been, a row of the target might still have a value of a
+	// second unique key that belongs to another row in the source now, and the copy could not insert
+	// that row.
 	comes, first := "0", ""
 	if later.Text != "" {
 		comes = "CASE WHEN " + later.Text + " THEN 1 ELSE 0 END"
@@ -237,8 +238,9 @@ EXECUTE format('ALTER INDEX %%I RENAME TO %%I', r.had, r.name);
 END LOOP; END $rowmill$`, indexes(m.Aside), indexes(m.Table.Name))
 }
 
-// CutOver is one transaction. A session that waits for the table's lock looks up the table's name
-// again once it has the lock, even for a prepared statement. So it uses the new table.
+// CutOver executes the cut-over in one transaction. A session that waits for the table's lock looks
+// up the table's name again once it has the lock, even for a prepared statement. So that session
+// uses the new table.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	names, err := m.names()
 	if err != nil {

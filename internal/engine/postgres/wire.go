@@ -23,7 +23,7 @@ type wire struct {
 	db  *server
 	net net.Conn
 	// from is the connection's reader. When a write takes long, pgconn starts to read net in the
-	// background. from first returns what was read that way.
+	// background. A read through from returns that data before it reads net.
 	from io.Reader
 	pid  uint32 // of the server's process
 	in   []byte // data received

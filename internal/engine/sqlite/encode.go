@@ -42,9 +42,9 @@ func newEncoder(d dialect, t *engine.Table, name string) encoder {
 	}
 }
 
-// onConflictUpdate returns the end of an INSERT that replaces some columns of the row with the same
-// primary key, if their values differ. Values of different bytes differ, whatever the column's
-// collation.
+// onConflictUpdate returns the end of an INSERT that replaces some columns of the existing row with
+// the same primary key, if the new values of these columns differ from the row's. Values of
+// different bytes differ, whatever the column's collation.
 func (d dialect) onConflictUpdate(t *engine.Table, name string, set []engine.Column) string {
 	var to, differ []string
 	for _, c := range set {

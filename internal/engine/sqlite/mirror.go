@@ -98,8 +98,9 @@ func (m mirror) Replay(ctx context.Context, x engine.Exec, limit int, _ engine.P
 	return n, engine.ExecEach(ctx, x, m.replay(parts), id.Int64)
 }
 
-// Renaming checks all views and triggers, and one of the triggers names a table that is temporarily
-// missing. This pragma, set outside a transaction, turns these checks off.
+// ALTER TABLE ... RENAME checks all views and triggers. It would fail, because one of the triggers
+// names a table that is temporarily missing. This pragma, set outside a transaction, turns these
+// checks off.
 const (
 	renameUnchecked = "PRAGMA legacy_alter_table = ON"
 	renameChecked   = "PRAGMA legacy_alter_table = OFF"

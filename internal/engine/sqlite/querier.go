@@ -301,8 +301,8 @@ func (d dialect) createIndexes(s engine.CreateIndexes) ([]string, error) {
 	return transaction(out...), nil
 }
 
-// checkpoint copies the write-ahead log to the file and empties the log. In other
-// journal modes it does nothing.
+// checkpoint copies the write-ahead log to the database file and empties the log. In a journal mode
+// other than WAL it does nothing.
 const checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 func (db *database) Settle(ctx context.Context, s engine.Settle) (warnings []string, err error) {
