@@ -32,8 +32,8 @@ type DiskSpec struct {
 }
 
 const (
-	// maxBlock and maxDepth limit --blocks and --depths: no server asks for so much. leastFile is
-	// the size of the smallest file. A usual queue of requests covers less than that.
+	// maxBlock and maxDepth limit --blocks and --depths: no server asks for so much. leastFile is the
+	// size of the smallest file. The requests of a usual queue cover only a part of such a file.
 	maxBlock, maxDepth = 16 << 20, 1024
 	leastFile          = 64 << 20
 	// leastDiskTime gives each third of a job some intervals.
