@@ -26,8 +26,8 @@ const (
 )
 
 // File loads a file, or the new end of a file that has grown. It refuses a file that has changed in
-// another way, and returns ErrHeld if another process loads the file. If ctx ends, the next load
-// continues.
+// another way, and returns ErrHeld if another process loads the file. If ctx ends before the whole
+// file is loaded, the next load of the file continues.
 func File(ctx context.Context, o Options, path string) (lane.Result, error) {
 	common, err := lane.New(&o.Sending, o.pool)
 	if err != nil {
@@ -79,9 +79,9 @@ type fileLoad struct {
 	published  []*state.Publication
 	collecting atomic.Pointer[lane.Collector] // Load.Collector, for bytesDone in another goroutine
 	mu         sync.Mutex                     // guards sentIn and offered
-	// Extents of the file's rows, by where the rows are: settledIn those of completed loads,
-	// earlierIn those in noted and published, sentIn those sent since the file was opened, offered
-	// those that a dry run has only checked.
+	// Extents of the file's rows, by where the rows are: settledIn those of completed loads, earlierIn
+	// those of the batches and publications in the fields noted and published, sentIn those sent since
+	// the file was opened, offered those that a dry run has only checked.
 	settledIn, earlierIn, sentIn, offered []state.Extent
 	// accepted: the user accepts that rows are missing. looked: earlier rows were looked for.
 	accepted, looked bool

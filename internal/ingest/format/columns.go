@@ -257,8 +257,9 @@ type Column struct {
 	value.Reader
 	engine.SchemaColumn
 	comma bool // numbers have a decimal comma
-	// hints means that reasons name flags such as --time-format; requests have no flags. formed
-	// means that --time-format or a flag like it was given.
+	// hints means that the reason why a value is refused names flags, such as --time-format, that
+	// would help. It is false for HTTP requests, which have no flags. formed means that the user has
+	// given a format or a unit for the column's times.
 	hints, formed bool
 }
 

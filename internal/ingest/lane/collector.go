@@ -22,7 +22,8 @@ type Collector struct {
 	target *format.Target
 	layout *layout
 	file   *spillFile
-	// base is the offset from which rows may get new publications: rows before may be in the ledger.
+	// base is an offset in the source. Only rows from base on may get new publications: rows before it
+	// may already be in the ledger.
 	base int64
 	// all are the publications, in the order of their periods. Each has an index, by which the sorters
 	// find it. A new publication makes a new slice; the old one is never changed.

@@ -9,8 +9,9 @@ import (
 )
 
 // inserted returns a lower bound of the rows inserted in each range. sent has the ranges and the
-// number of rows sent to each. there is the number of sent rows that were in the table before, and
-// refused of those that the server refused. These two numbers are for all ranges together.
+// number of rows sent to each. there is the number of sent rows that were in the table before;
+// refused is the number of sent rows that the server refused. Both numbers are totals of all
+// ranges.
 func inserted(sent []state.Extent, there, refused int64) []state.Extent {
 	out := []state.Extent{}
 	for _, e := range sent {

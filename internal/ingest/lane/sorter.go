@@ -186,7 +186,8 @@ type cursor interface {
 	next() (row []byte, more bool, err error)
 }
 
-// cursors returns a cursor for a group's rows in memory, and one for each run. buffer is in bytes.
+// cursors returns a cursor for a group's rows in memory, and one for each of the group's runs in
+// the file. buffer is the number of bytes that a run's cursor reads at once.
 func (s *sorter) cursors(index, buffer int) []cursor {
 	if index >= len(s.groups) {
 		return nil
