@@ -89,8 +89,8 @@ type changing interface {
 	// into a table of its own.
 	period() (rolling.Partition, bool)
 	// tables returns the names of the tables that the change uses besides the rolling table. The
-	// tables in copies only have rows that are also elsewhere. The tables in rows may have the only
-	// copy of theirs.
+	// tables in copies only have rows that are also elsewhere. The tables in rows may have rows that
+	// are nowhere else.
 	tables(step string) (copies, rows []string)
 	// resume completes the change from its current step.
 	resume(ctx context.Context, t *Table, c *state.Change) (string, error)

@@ -294,8 +294,9 @@ func (f *failures) repeated(what string) bool {
 	return repeated
 }
 
-// Log reports an action, and writes it to the log in the database. If the log can't be written, it
-// reports that, too.
+// Log writes an action to the log in the database, and passes it to Report if it is news. If the
+// log can't be written, Log reports this error, too. A failure that was logged less than
+// repeatAfter ago is not logged again.
 func (t *Table) Log(ctx context.Context, action, detail string, took time.Duration, err error) {
 	e := Event{At: time.Now(), Action: action, Detail: detail, Took: took, Err: err, Waiting: errors.Is(err, engine.ErrLockTimeout)}
 	if t.Count != nil {

@@ -15,7 +15,8 @@ import (
 // tried again, as if the lock had not been granted.
 var errBusy = engine.Classed(engine.ErrLockTimeout, errors.New("too many changes remain to be applied"))
 
-// swapped reports whether the rolling table has the table's name, which it has after the cut-over.
+// swapped reports whether the cut-over is done: then the rolling table has the name of the adopted
+// table.
 func (j *job) swapped(ctx context.Context) (bool, error) {
 	s, err := j.DB.Describe(ctx, j.Table.Name)
 	if err != nil {

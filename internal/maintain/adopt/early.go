@@ -33,8 +33,8 @@ type copied struct {
 // up. Before each try, more changes from the log are applied.
 const earlyTries = 10
 
-// compareEarly begins to compare copied rows. It does nothing if the server serializes writes, or
-// if the user has limited the load.
+// compareEarly begins to compare copied rows with the source's while the copy continues. It does
+// nothing if the server serializes writes, or if the user has limited the load.
 func (j *job) compareEarly(ctx context.Context, m *mirror) (*early, error) {
 	e := &early{m: m, news: make(chan copied, 1), stop: func() {}, checked: j.data.Checked, rows: j.data.CheckedRows}
 	if l := j.Limits; m.DB.Capabilities().SerialWrites || l.Running > 0 || l.Critical > 0 || l.Nice > 0 {

@@ -51,8 +51,8 @@ func (t planner) planRecreation(ctx context.Context, applied *rolling.Declaratio
 	return n, nil
 }
 
-// resetRecords executes the plan in one transaction: after a crash, either all records of the
-// former table exist or none.
+// resetRecords executes the plan n in one transaction: after a crash, either all of the former
+// table's records that n removes still exist, or none.
 func (t planner) resetRecords(ctx context.Context, n *recreation) error {
 	var changes []state.Change
 	var said []string

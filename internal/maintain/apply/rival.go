@@ -12,7 +12,8 @@ import (
 )
 
 // planRivals adds steps that stop other programs which create or drop partitions of the table. If
-// such a program also keeps other tables, that is an error: the owner must decide.
+// such a program also keeps other tables, planRivals returns an error, because the user must
+// decide.
 func (t planner) planRivals(ctx context.Context, a *Plan, _ *rolling.Declaration) error {
 	all, err := t.Rivals(ctx)
 	if err != nil {

@@ -75,7 +75,7 @@ func PlanShards(ctx context.Context, d *rolling.Declaration, head engine.Keeper,
 }
 
 // CheckPlaces returns an error if two nodes are one database under two addresses, or if the head
-// can't present a node. Head may be nil. A node that can't be reached is nil.
+// can't present a node. head may be nil. In nodes, a node that can't be reached is nil.
 func CheckPlaces(ctx context.Context, head engine.Keeper, names []string, nodes []engine.Keeper) error {
 	placeOf := func(db engine.Keeper) (p engine.Place, err error) {
 		if at, ok := db.(engine.Presenter); ok {

@@ -75,9 +75,10 @@ func (s *Set) seal(ctx context.Context, x execer, l *level, to int64) error {
 	return err
 }
 
-// SealedTo returns the position up to which a level is sealed, the highest of all levels: a new row
-// below that position would be missing from the level. It returns the start of the axis if no level
-// is sealed. It ignores levels whose sealed buckets have all passed the level's own retention.
+// SealedTo returns the highest position up to which any level is sealed: a row that is inserted
+// below that position would be missing from that level. It returns the start of the axis if no
+// level is sealed. It ignores levels whose sealed buckets have all passed the level's own
+// retention.
 func (s *Set) SealedTo(ctx context.Context, now int64) (int64, error) {
 	to := s.table.Grid.Bounds().From
 	marks, err := s.marks(ctx, s.db.SQL())
@@ -246,8 +247,8 @@ func (s *Set) Status(ctx context.Context) ([]Level, error) {
 	return out, nil
 }
 
-// belowStale lowers the watermark below the stale buckets that end at it, because these were never
-// computed: advance moves the watermark and marks the buckets stale before it computes them.
+// belowStale lowers st.Watermark below the stale buckets directly before it. These buckets were not
+// computed yet: advance moves the watermark and marks the buckets stale before it computes them.
 func (s *Set) belowStale(ctx context.Context, l *level, st *Level) error {
 	return s.each(ctx, s.db.SQL(), func(r *sql.Rows) error {
 		var pos int64
