@@ -124,8 +124,9 @@ func (r *Runner) countFew(ctx context.Context, s *engine.Session, p *plan.Plan) 
 	})
 }
 
-// soonRefused returns what refusal returns. The planner calls it before it asks the server for more
-// facts, so that small queries, of which rowmill serve plans many, are planned at little cost.
+// soonRefused returns what refusal returns, or "" if that depends on facts which the planner
+// doesn't know yet. The planner calls soonRefused before it asks the server for more facts. So
+// small queries, of which rowmill serve plans many, are planned at little cost.
 func (r *Runner) soonRefused(p *plan.Plan) string {
 	if len(r.nodes) > 1 || !r.estimated(p) {
 		return ""

@@ -84,8 +84,9 @@ const remoteHint = "the query in another form; a client of the server gives an a
 // harmless are the first words of statements that read no rows.
 var harmless = []string{"SHOW", "DESCRIBE", "DESC", "EXPLAIN", "HELP"}
 
-// guard returns a statement in which derived tables replace the tables of the list, and the names
-// of the tables that it replaced. It is an error if that can't be done.
+// guard returns the statement text with derived tables in place of the tables of list, and the
+// names of the tables that it replaced. So the server can't write the query anew for the servers
+// that have these tables' rows. guard returns an error if a table can't be replaced.
 func (r *Runner) guard(ctx context.Context, s *engine.Session, st engine.State, text string, remote engine.RemoteReader, list []engine.RemoteTable) (string, []string, error) {
 	refuse := func(name, format string, args ...any) (string, []string, error) {
 		return "", nil, engine.Hinted(fmt.Errorf("%s has its rows on other servers, for which this one would write the query anew, not always with the same meaning; and it can't be kept from it: %s", name, fmt.Sprintf(format, args...)), remoteHint)
@@ -334,7 +335,7 @@ func isTime(v, native string) bool {
 }
 
 // fixed returns the text of e if column c is of an integer type and e is an integer, or c is of a
-// date or time type and e is such a text. Otherwise it returns "".
+// date or time type and e is the text of a value of that type. Otherwise fixed returns "".
 func fixed(c *engine.SchemaColumn, e *parse.Expr, text string) string {
 	sign := ""
 	if e.Kind == parse.Unary && e.Name == "-" {

@@ -593,7 +593,8 @@ func (g *grouped) unnamed(item string) string {
 }
 
 // limitTies returns queries for both ends of a LIMIT. Each returns a row if the last row before the
-// end and the first one after it are equal in ORDER BY, whose elements are texts and directions.
+// end and the first one after it are equal by ORDER BY. texts are the expressions of ORDER BY,
+// directions their directions.
 func (b *block) limitTies(texts, directions []string, from string) (list []string) {
 	columns, sorts := make([]string, len(texts)), make([]string, len(texts))
 	for i := range texts {

@@ -95,7 +95,7 @@ func (b *block) splitGroups() error {
 
 // checkTypes refuses groups over a join if the type of a column depends on which table the server
 // sorts. The server may sort a table for DISTINCT aggregates, and for keys of a table other than
-// the cut one.
+// the one whose partitions the pieces divide.
 func (g *grouped) checkTypes() error {
 	if !g.plan.Joined {
 		return nil
