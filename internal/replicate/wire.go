@@ -190,7 +190,8 @@ func (w *wire) cutOff(ctx context.Context) (stop func()) {
 }
 
 // refuse sends the reason of a refusal, and waits until the other side has closed the connection.
-// If refuse closed it first, data that were not read would reset it, and the reason could be lost.
+// If refuse closed the connection first while data were unread, the connection would be reset, and
+// the other side might not get the reason.
 func (w *wire) refuse(why error) error {
 	no, ok := errors.AsType[*refusal](why)
 	if !ok {
