@@ -59,7 +59,8 @@ type CellChange struct {
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
 	// P is the probability that chance alone makes such a change; Adjusted is P after Holm's method.
-	// Both are null without repeats; the verdict then follows from the interval, else from Adjusted.
+	// With repeats, the verdict follows from Adjusted. Without repeats, both are null, and the verdict
+	// follows from the interval.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
 	// LastTenth compares the rates over the last tenth of the rows. Figures has all figures of a

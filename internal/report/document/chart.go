@@ -447,8 +447,8 @@ func heightAt(course []XY, x float64) float64 {
 	return a.Y + (b.Y-a.Y)*(x-a.X)/(b.X-a.X)
 }
 
-// label writes text to the right or to the left of a position, as near as possible without
-// covering a line or another label.
+// label writes lines of text to the right or to the left of the point at, as near to its height as
+// possible without covering a line of the chart or another label.
 func (p *plotArea) label(at XY, lines []string, head, tail Face) Box {
 	const aside = 9
 	width, height := 0.0, LabelRow*float64(len(lines))

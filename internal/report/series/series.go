@@ -136,8 +136,8 @@ var perRow = []struct{ of, name, unit, help string }{
 	{"disk_write_bytes", "disk_write_bytes_per_row", "bytes/row", "written to the disk for each inserted row"},
 }
 
-// rank returns the place of a counter in telling; a counter that isn't in the list comes after all
-// others. The name may begin with a server: "NODE/page_reads".
+// rank returns the place of a counter in the list telling; a counter that isn't in the list comes
+// after all others. The name may begin with a server: "NODE/page_reads".
 func rank(name string, telling []string) int {
 	return (slices.Index(telling, name[strings.LastIndex(name, "/")+1:]) + len(telling) + 1) % (len(telling) + 1)
 }
@@ -291,8 +291,8 @@ func LongestStalls(stalls []result.Stall, n int) []result.Stall {
 	return out
 }
 
-// The rate over rows has at most fineWindows points. If the run has at least longEnough intervals
-// for each of longWindows points, it has at most longWindows.
+// The curve of the rate over rows has at most fineWindows points. It may have up to longWindows
+// points if the run has at least longWindows * longEnough intervals.
 const (
 	fineWindows = 200
 	longWindows = 600
