@@ -153,8 +153,8 @@ func (l *launch) findGalera() error {
 
 // copyScript runs the server's own script wsrep_sst_rsync, and kills it when the server ends: if
 // the server was killed, that script would wait forever. The server's process id is also the id of
-// the process group. The script gives rsync its user: if root starts it, rsync would become nobody,
-// who can't enter the sandbox.
+// the process group. The user and group in rsync's configuration are those of this script:
+// otherwise an rsync that root starts would run as nobody, who can't enter the sandbox.
 const (
 	copyMethod = "rowmill"
 	copyScript = `#!/bin/sh

@@ -113,8 +113,9 @@ func besideServer(server, program string) (string, error) {
 	return "", fmt.Errorf("find %s beside %s: %w; %s", program, server, ErrNotInstalled, postgresHint)
 }
 
-// postgresAccount returns the account that runs the server and its tools if the caller is root,
-// because PostgreSQL refuses to run as root: the account of its packages, or nobody.
+// postgresAccount returns the account under which the server and its tools run if the caller is
+// root, because PostgreSQL refuses to run as root. It is the account that PostgreSQL's packages
+// create or, if there is none, nobody.
 func postgresAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
