@@ -397,8 +397,8 @@ func (c *client) pass() error {
 	return nil
 }
 
-// lost returns the error of a write to the server. Before that, it passes on what the server has
-// sent last, e.g. an error about a packet that is too large.
+// lost returns the error of a failed write to the server. Before that, it passes on to the client
+// what the server has sent last, e.g. an error about a packet that is too large.
 func (c *client) lost(err error) error {
 	c.gone.Store(true)
 	return c.ended(err)

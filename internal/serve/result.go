@@ -177,8 +177,8 @@ func (a *attempt) flush() error {
 	return err
 }
 
-// end passes the rest of the answer on. The front's notes are not in its number of warnings,
-// because drivers raise errors if this number isn't 0.
+// end passes the rest of the answer on. The answer's number of warnings doesn't count the notes
+// that rowmill serve adds, because drivers raise errors if this number isn't 0.
 func (a *attempt) end(report *query.Report) error {
 	var notes []note
 	if a.state.notes {

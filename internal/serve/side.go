@@ -16,7 +16,7 @@ type side struct {
 	buf  []byte
 	r, w int
 
-	link  hanger // below TLS, for the sweep
+	link  hanger // the connection below TLS: the sweep asks whether its other end is closed
 	sock  *sock  // nil without a loop
 	ready bool   // something may be read
 }
