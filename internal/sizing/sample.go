@@ -400,8 +400,8 @@ func (s *Sample) plainRate(ctx context.Context) (Figure, error) {
 	return Figure{From: "not known"}, nil
 }
 
-// Pieces returns the parts of a table (its rows and its indexes) that has this number of rows. They
-// were inserted in the order of the column by.
+// Pieces returns the parts of a table (its rows and its indexes) that has this number of rows. The
+// rows were inserted in the order of the column by.
 func Pieces(f *engine.Footprint, s *engine.Schema, by string, rows float64) []Piece {
 	// Inserts go to the end of an index that begins with column by or with a counter.
 	ascending := func(columns []string) bool {
