@@ -12,8 +12,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A Job is what a policy of a table does next. The process that keeps the table records it each
-// time that it looks at the table.
+// A Job says what a policy of a table will do next. The process that keeps the table records the
+// Job each time that the process looks at the table.
 type Job struct {
 	Policy string
 	// Task is the policy's next task, "" if none is known. Next is when the task is due, by the clock

@@ -282,9 +282,10 @@ func (s ledger) Source(ctx context.Context, table, key string) (*Source, error) 
 }
 
 // FilesLike returns the recorded files of which a given file may be a continuation, newest first:
-// those with the same path, and those that begin with the same bytes, if they have loaded rows. has
-// reports whether the first n bytes of the given file have this hash; n is never more than most. As
-// there may be very many files, FilesLike reads few of their columns.
+// files with the same path, and files whose recorded first bytes are also the first of the given
+// file, if rows of theirs were loaded or their load is unfinished. has reports whether the first n
+// bytes of the given file have this hash; n is never more than most. As there may be very many
+// files, FilesLike reads few of their columns.
 func (s ledger) FilesLike(ctx context.Context, table, path string, most int64, has func(n int64, hash string) bool) ([]Source, error) {
 	var keys []string
 	err := engine.Each(ctx, s.db, s.DB(), func(r *sql.Rows) error {
@@ -512,9 +513,9 @@ func (s ledger) Acknowledge(ctx context.Context, f *Source, ids []string) error 
 	})
 }
 
-// Tidy removes ledger lines older than before, if they are of finished files or of streams. Until
-// then, a batch's line keeps it from being committed twice: by a loader that sends it again, or by
-// a server that commits it only after its loader has died.
+// Tidy removes ledger lines older than before, if they are of finished files or of streams. As long
+// as a batch's line exists, the batch can't be committed twice: by a loader that sends it again, or
+// by a server that commits it only after its loader has died.
 func (s ledger) Tidy(ctx context.Context, table string, before time.Time) error {
 	old, err := engine.List[string](ctx, s.db, s.DB(), "SELECT DISTINCT SUBSTR(batch, 1, 16) FROM rowmill_ledger WHERE table_name = ? AND at_us < ?", table, before.UnixMicro())
 	if err != nil {
