@@ -7,9 +7,9 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// A bitWriter converts the bits of an expression, a column with ResultColumn.Width, to bytes before
-// it passes the row on. Servers send such bits as bytes or as decimal digits, depending on the
-// expression and the plan, and don't say which.
+// A bitWriter converts the values of columns that have a ResultColumn.Width to bytes before it
+// passes a row on. Such a column is an expression whose values are bits. Servers send these as
+// bytes or as decimal digits, depending on the expression and the plan, and don't say which.
 type bitWriter struct {
 	Writer
 	cols   []engine.ResultColumn // nil if no column has such bits; the other columns have no Width
