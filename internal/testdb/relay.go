@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A Relay forwards connections to a server's Unix socket, so that all connections of
-// the clients can be cut at once, as if their process were killed: the server sees
-// the same, and the clients' later messages do not reach it.
+// A Relay forwards connections to a server's Unix socket, so that all connections of the clients
+// can be cut at once, as if their process were killed: the server sees what it would see then, and
+// later messages of the clients do not reach it.
 type Relay struct {
 	listener *net.UnixListener
 	server   string
