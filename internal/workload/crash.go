@@ -59,8 +59,8 @@ func (w *Insert) Crashed(at time.Time) {
 // ago, and those that earlier crashes may have lost. The zero value keeps no batches.
 type recent struct {
 	keep time.Duration
-	// epoch counts the crashes. If it has changed between sending a batch and its acknowledgement,
-	// the server that acknowledged the batch has crashed since.
+	// epoch counts the crashes. If epoch has changed since a batch was sent, the server that
+	// acknowledged the batch may have crashed since then.
 	epoch atomic.Int64
 
 	mu      sync.Mutex

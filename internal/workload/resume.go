@@ -13,8 +13,8 @@ import (
 )
 
 // A load can be continued after it was interrupted, perhaps because rowmill or the server was
-// killed. rowmill reads the tables: each row found has a known sequence number, or is not a row of
-// the load.
+// killed. rowmill then reads the tables. From each row that it finds, it computes the sequence
+// number that the row has in the load; a row without one is not a row of the load.
 
 // Resumed describes the contents of a table when its load is continued.
 type Resumed struct {

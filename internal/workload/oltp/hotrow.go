@@ -33,8 +33,8 @@ var hotParts = [3]string{OpReadCount, OpReadFan, OpCommit}
 // and nothing is committed for minutes.
 const hotArriving = 32
 
-// HotGrace returns how long the runs may take that are in progress when the measurement ends: all
-// clients wait for the same row.
+// HotGrace returns how long a run (see OpRun) may still take if it is in progress when the
+// measurement ends. It depends on the number of clients, because all of them wait for the same row.
 func HotGrace(clients int) time.Duration {
 	return 10*time.Second + time.Duration(clients)*20*time.Millisecond
 }

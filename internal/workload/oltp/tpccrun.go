@@ -243,8 +243,8 @@ func (w *TPCC) count(terminal int, facts []string) {
 	}
 }
 
-// newOrder is clause 2.4.2. An order with an unknown item is rolled back after all of its
-// statements.
+// newOrder executes TPC-C's transaction New-Order (clause 2.4.2). If an item of the order is
+// unknown, the transaction is rolled back, but only after all of its statements were executed.
 func (c *tpccTerminal) newOrder(ctx context.Context) {
 	c.change(ctx, 1, "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = $w_id AND d_id = $d_id")
 	c.row(ctx, "SELECT d_next_o_id - 1, d_tax, w_tax, c_discount, c_last, c_credit FROM district, warehouse, customer"+
@@ -336,8 +336,8 @@ func (c *tpccTerminal) find(ctx context.Context) {
 	c.v["c_id"] = rows[(len(rows)-1)/2][0]
 }
 
-// payment is clause 2.5.2. The warehouse's row is locked last, because all payments to the
-// warehouse change it.
+// payment executes TPC-C's transaction Payment (clause 2.5.2). The warehouse's row is locked last,
+// because all payments to the warehouse change it.
 func (c *tpccTerminal) payment(ctx context.Context) {
 	c.find(ctx)
 	c.change(ctx, 1, "UPDATE customer SET c_balance = c_balance - $amount, c_ytd_payment = c_ytd_payment + $amount, c_payment_cnt = c_payment_cnt + 1"+theCustomer)

@@ -184,8 +184,9 @@ type learning struct {
 	// apart means that the rows of a block are neighbors by a key that doesn't follow the time. A
 	// value that the rows of a block share then says nothing about rows of the same time.
 	apart bool
-	// beyond is the time that the table covers before the first block and after the last block, as a
-	// share of the time from the first to the last. It is half a distance of blocks on each side.
+	// beyond is a share of the time from the first block to the last one: the table also covers time
+	// before the first and after the last block. On each side, this is half of the time between two
+	// blocks.
 	beyond float64
 }
 
@@ -404,9 +405,9 @@ func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	return near, far, distant
 }
 
-// again returns how many later rows have the same key as a row, without rows that have it by
-// chance. It is a sum over all distances. A distance with too few pairs is taken to have the rate
-// of the nearest distance with enough pairs.
+// again estimates how many later rows have the same key as a given row, without the rows that have
+// it by chance. The estimate is a sum over all distances between two rows. For a distance with too
+// few pairs of rows in the sample, again takes the rate of the nearest distance with enough pairs.
 func again(all, same *byDistance, near, far float64) (sum float64) {
 	rate := func(i int) float64 {
 		for by := range len(all) {
