@@ -12,7 +12,8 @@ type HotRow struct {
 	// the number of the counter's rows (Slots, or 1) divided by the time for which a single client
 	// holds a lock. 0 is unknown.
 	Ceiling float64 `json:"ceiling_per_second,omitempty"`
-	// HeldMicros is that time: the median from sending the UPDATE to the answer to COMMIT.
+	// HeldMicros is the time for which a single client holds a lock: the median of the time from
+	// sending the UPDATE to the answer to COMMIT.
 	HeldMicros float64 `json:"held_us,omitempty"`
 	// ClientAlone is the rate, in runs per second, that the same number of clients reach on an engine
 	// that stores nothing; 0 is unknown.

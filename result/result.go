@@ -207,7 +207,7 @@ type Interval struct {
 	// waited for the database.
 	BusySeconds float64 `json:"busy_seconds"`
 	WaitSeconds float64 `json:"wait_seconds"`
-	// Counters has the figures that could be read.
+	// Counters has the figures of the server and the machine that could be read, by name.
 	Counters map[string]float64 `json:"counters,omitempty"`
 	// Events are operations on the table, such as partitions created or dropped.
 	Events []Event `json:"events,omitempty"`

@@ -100,8 +100,8 @@ const (
 	StoppedDecided = "decided"
 )
 
-// flatShare detects a response time that hardly depends on the rate: the 99th percentile was at
-// least flatShare of the limit already at a rate of at most flatShare of the rate found.
+// flatShare detects a response time that hardly depends on the rate: already in a trial at no more
+// than flatShare of the rate found, the 99th percentile was at least flatShare of its limit.
 const flatShare = 0.75
 
 // IsTrial reports whether the run is a trial of a rate.
