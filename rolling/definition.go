@@ -33,7 +33,7 @@ type Definition struct {
 	Unique [][]string
 	// Keys are the statement's keys, but not the primary key; ALTER TABLE ... ADD accepts their Text.
 	Keys []DefinedIndex
-	// Indexes are the CREATE INDEX statements that follow it.
+	// Indexes are the CREATE INDEX statements that follow the CREATE TABLE statement.
 	Indexes []DefinedIndex
 	// ForeignKey is the line, from 1, of the first foreign key; 0 if there is none.
 	ForeignKey int

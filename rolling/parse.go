@@ -429,7 +429,8 @@ func (r *declarationReader) counts(period *tomlfile.Value) {
 	}
 	limit, why := r.mostPeriods, r.why
 	// ahead counts the periods created ahead, the open period, and a period that retention is about to
-	// drop. Of the retained time, recent is the length in single periods; old counts merged periods.
+	// drop. recent is the part of the retained time that is in single periods; old counts the merged
+	// periods.
 	ahead := d.Ahead.Length()/p + 2
 	recent, old := d.Keep.Length(), int64(0)
 	if d.Seal.Merge.Valid() {
