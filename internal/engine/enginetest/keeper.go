@@ -225,8 +225,8 @@ type content struct {
 	Hash, Match string
 }
 
-// content returns the number and the checksums of the rows of from, the quoted name of a table or
-// view. from must have all columns of k.
+// content returns the number and the checksums of the rows in a table or view. from is its quoted
+// name. It must have all columns of k.
 func (k *kept) content(t testing.TB, from string) content {
 	t.Helper()
 	var c content
