@@ -15,8 +15,8 @@ import (
 
 // Comments on the replacement table during a Replace. They record the progress.
 const (
-	// These marks are set as the comment of the table whose rows move. exchangeMark is set, with the
-	// table's identity, before the exchange. If the table has another identity later, the exchange has
+	// These marks are comments of the table Replace.With. exchangeMark is set, with the table's
+	// identity, before the exchange. If the table has another identity later, the exchange has
 	// happened.
 	exchangeMark = "rowmill: in exchange"
 	// moveMark is set before the table's rows are moved. If the table is empty later, they have moved.

@@ -413,7 +413,8 @@ func (db sizer) known(ctx context.Context, schema *engine.Schema, sizes func() (
 }
 
 // leafPages returns the size of the leaf pages of each index, in bytes. For an index of less than
-// 32 pages, MariaDB counts one leaf page; in fact all pages but one, the root, are leaves.
+// 32 pages, MariaDB's statistics have one leaf page. leafPages then takes all pages but one, the
+// root, for leaves, as they are.
 func (db sizer) leafPages(ctx context.Context, table string) (map[string]int64, error) {
 	out := map[string]int64{}
 	err := engine.Each(ctx, db, db.pool, func(r *sql.Rows) error {
