@@ -133,7 +133,8 @@ func (db reader) LockedParts(ctx context.Context, s *engine.Session, database, t
 }
 
 // TableParts implements engine.Reader. Partitions are the table's children, by schema and quoted
-// name. A child that is partitioned itself counts as one partition. Database is the schema.
+// name. A child that is partitioned itself counts as one partition. database is the name of a
+// schema.
 func (db reader) TableParts(ctx context.Context, s *engine.Session, database, table string) (*engine.TableParts, error) {
 	name := dialect{}.Quote(table)
 	if database != "" {

@@ -132,9 +132,10 @@ func (c *changer) prepare(ctx context.Context, t *engine.Table, name string, p r
 	c.run(ctx, statements...)
 }
 
-// dropLeft returns the given statements, of a transaction that attaches the table called name as
-// child, and adds statements that drop surplus CHECKs. A CHECK is surplus if it repeats the CHECK
-// of the table's bounds: DETACH CONCURRENTLY leaves such a CHECK behind.
+// dropLeft gets the statements of a transaction that attaches the table called name under the name
+// child. It adds statements that drop the table's surplus CHECKs, and returns all of them. A CHECK
+// is surplus if it repeats the CHECK of the table's bounds: DETACH CONCURRENTLY leaves such a CHECK
+// behind.
 func (c *changer) dropLeft(ctx context.Context, name, child string, p rolling.Partition, statements []string) []string {
 	of := "conrelid = " + c.regclass(name) + " AND contype = 'c'"
 	bounds := quoteText(boundsCheck(p.Period))

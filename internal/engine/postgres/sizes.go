@@ -21,7 +21,7 @@ FROM pg_inherits i JOIN pg_class p ON p.oid = i.inhrelid CROSS JOIN LATERAL (
 	LEFT JOIN pg_stat_all_tables s ON s.relid = c.oid CROSS JOIN LATERAL (SELECT ` + sizeColumns + ` FROM (SELECT c.oid) r) y) z
 WHERE i.inhparent = $1::oid GROUP BY p.oid, p.relname`
 
-// sampleBytes is how much is read of a period whose row count is unknown. The
+// sampleBytes is how many bytes are read of a period for which the server has no row count yet. The
 // server updates its counts within 10 s of the inserts.
 const sampleBytes = 16 * 8192
 
