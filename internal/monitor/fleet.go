@@ -47,7 +47,8 @@ type Fleet struct {
 	each map[string]*Monitor // the Monitors of tables that were requested, by name
 }
 
-// Delays returns how far each replica is behind, by its name. It is a prometheus.Collector.
+// Delays returns how far each replica is behind, by the replica's name. A Delays is a
+// prometheus.Collector.
 type Delays func() map[string]time.Duration
 
 // Describe sends nothing: replicas may come and go.
