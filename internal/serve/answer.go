@@ -283,8 +283,9 @@ func further(t string) bool {
 	return i >= 0 && len(strings.TrimLeft(t[i:], "; \t\r\n")) > 0
 }
 
-// substitution returns a function that changes a text of the query: it replaces the table that the
-// pieces divide by one small partition of this table.
+// substitution returns a function that changes a text of the query: where the text names the table
+// whose partitions the pieces read, the function puts one small partition of that table in its
+// place.
 func substitution(reader engine.Reader, text string, q *parse.Query, plan *plan.Plan) (part func(string) (string, error), err error) {
 	var cut []*parse.From
 	tables, ctes := tablesOf(q)

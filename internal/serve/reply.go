@@ -61,8 +61,9 @@ func silent(command byte) bool {
 	return command == mysqlwire.ComStmtLongData || command == mysqlwire.ComStmtClose
 }
 
-// opaque reports whether a command turns the connection to other contents, e.g. a binary log. From
-// then on, bytes are passed in both directions until the connection ends.
+// opaque reports whether a command ends the alternation of commands and responses, e.g. because a
+// binary log follows. From then on, all bytes are passed on in both directions until the connection
+// ends.
 func opaque(command byte) bool { return expected[command] == expectNothing }
 
 // A reply reads at most headBytes bytes of a payload: in an OK packet, two length-encoded integers,
