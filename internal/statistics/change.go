@@ -130,9 +130,9 @@ func Judge(b *Bounds) string {
 	return NoDifference
 }
 
-// Chance returns the p-value of the change by Student's t. The variance is that of repeats: pooled
-// over all cells of the experiment, or of this cell alone if that is greater. The result is NaN if
-// no cell has repeats.
+// Chance returns the p-value of the change by Student's t. It uses the variance between repeats of
+// a cell: the one pooled over all cells of the experiment, or this cell's own if that is greater.
+// The result is NaN if no cell has repeats.
 func (c *Change) Chance(pooled SumOfSquares) float64 {
 	s2 := pooled.Variance()
 	if len(c.Repeats) > 1 {
