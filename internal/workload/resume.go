@@ -265,8 +265,9 @@ func (r *rowSet) holes(from, to int64) []span {
 // number plus 1.
 func keySequence(b *engine.Batch, row int, _ draw.Stream) int64 { return b.Columns[0].Ints[row] - 1 }
 
-// readingsSequence inverts fillTimeseries: it computes the position within the
-// second from the id, by the inverse of the permutation.
+// readingsSequence is the inverse of fillTimeseries: it computes a row's sequence number from the
+// row's time and id. The place of the row within its second follows from the id, by the inverse of
+// the permutation.
 func readingsSequence(b *engine.Batch, row int, s draw.Stream) int64 {
 	id, since := b.Columns[0].Ints[row], b.Columns[1].Ints[row]-draw.VirtualStart
 	if since < 0 || since%1e6 != 0 || id < 0 || id >= sensors {

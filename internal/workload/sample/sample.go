@@ -184,9 +184,9 @@ type learning struct {
 	// apart means that the rows of a block are neighbors by a key that doesn't follow the time. A
 	// value that the rows of a block share then says nothing about rows of the same time.
 	apart bool
-	// beyond is a share of the time from the first block to the last one: the table also covers time
-	// before the first and after the last block. On each side, this is half of the time between two
-	// blocks.
+	// The table also covers some time before the first block and after the last one. beyond is this
+	// time, of both sides together, as a share of the time from the first block to the last: on each
+	// side it is half of the time between two blocks.
 	beyond float64
 }
 
