@@ -284,7 +284,8 @@ type TableParts struct {
 	By []string
 	// Refusal says why partitions can't be read one by one, for example row security; "" if they can.
 	Refusal string
-	// Period: the partitions are ranges of one column, so that it may be a rolling table of rowmill.
+	// Period: the partitions are ranges of one column, so that the table may be a rolling table of
+	// rowmill.
 	Period bool
 	// Fleeting is a Virtual column whose value may differ between sessions with the same State, or "".
 	Fleeting string
