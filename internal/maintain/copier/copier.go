@@ -43,7 +43,7 @@ type Copy struct {
 	// Done records, in the chunk's transaction, the last key and the number of rows copied by this
 	// call of Run.
 	Done func(ctx context.Context, tx state.Exec, last []string, rows int64) error
-	// Again is how often the copy continues, after its end, with rows appended meanwhile.
+	// Again is how often the copy, having reached the end, continues with the rows appended meanwhile.
 	Again int
 	// Between, unless nil, runs after each chunk, outside of any transaction. The keys that remain to
 	// be copied are those between after (excluded) and until; nil means unbounded.
