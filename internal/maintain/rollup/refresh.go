@@ -595,8 +595,8 @@ func missing(ctx context.Context, p rolling.Period, present Present) (rolling.Pe
 }
 
 // computeSealed computes sealed buckets of a level. Raw rows may be removed at any time, so a
-// result is valid only if they still exist after the computation. Live views read sealed buckets
-// from the roll-up alone, so each run of buckets is replaced in one transaction.
+// result is valid only if the raw rows still exist after the computation. Live views read sealed
+// buckets from the roll-up alone, so each run of buckets is replaced in one transaction.
 func (w *worker) computeSealed(ctx context.Context, l *level, p rolling.Period, present Present) (total int, err error) {
 	for p.From < p.To {
 		if err := ctx.Err(); err != nil {
