@@ -1,7 +1,7 @@
 // Package schedule decides when tables are maintained. It takes the lock of each table, looks at
-// the table when a task becomes due or some time has passed, and runs the passes of its lanes. It
-// is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Once), and the
-// request of rowmill now (DoNow).
+// the table when a task becomes due or some time has passed, and runs the passes of the table's
+// lanes. It is the loop of rowmill run (Scheduler), the single run of rowmill run --once (Once),
+// and the request of rowmill now (DoNow).
 package schedule
 
 import (
@@ -87,7 +87,7 @@ type job struct {
 
 	noting sync.Mutex
 	// noted are the jobs that were recorded at notedAt; nil if unknown. They are read with the
-	// scheduler's lock held, and written with both that lock and noting held.
+	// scheduler's lock held, and written with that lock and the lock noting held.
 	noted   []state.Job
 	notedAt time.Time
 	lanes   map[maintain.Lane]*laneState
