@@ -119,8 +119,8 @@ func (c *cache) figures() CacheStats {
 	return s
 }
 
-// uncached returns the query of a plan's pieces in normal form (parse.Normal). If their results
-// can't be cached, whatever the state of the table, it returns why.
+// uncached returns the query of a plan's pieces in normal form (parse.Normal). If the pieces'
+// results can't be cached in any state of the table, uncached returns why.
 func (r *Runner) uncached(p *plan.Plan) (normal, why string) {
 	versioner, ok := r.nodes[0].Reader.(engine.PartVersioner)
 	switch {
