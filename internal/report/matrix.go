@@ -76,7 +76,8 @@ type Effect struct {
 	// being equal. If cells are missing, it is estimated as if choices didn't interact. Ratio is null
 	// if it can't be separated from the effects of other choices.
 	Ratio *float64 `json:"ratio"`
-	// Low and High are the extreme ratios of the Pairs of cells that differ in nothing else.
+	// Pairs is the number of pairs of cells that differ only in these two levels. Low and High are the
+	// lowest and the highest ratio of such a pair.
 	Low   *float64 `json:"low"`
 	High  *float64 `json:"high"`
 	Pairs int      `json:"pairs"`
