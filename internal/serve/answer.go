@@ -243,7 +243,7 @@ func (a *attempt) inPieces(ctx context.Context) error {
 	}
 	defer give()
 	// The query over one small partition, on the client's own connection, gives the definitions of the
-	// columns. For a query that isn't run, the server may describe other definitions.
+	// columns. If the server only describes a query and doesn't run it, the definitions may be others.
 	a.samples = make(chan *sampled, 1)
 	go func() {
 		var s *sampled
