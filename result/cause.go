@@ -62,11 +62,11 @@ const (
 	figWork        = "work_seconds"
 )
 
-// candidates are in the order in which time is attributed: a lost connection, causes outside the
-// machine, other processes, the run and the server, the disk. The last one, the fixed work, is only
-// a witness that processor time was short, and no time is attributed to it. Steal precedes
-// CPU pressure, because stolen time makes processes wait. A checkpoint precedes waiting for the
-// disk, because a checkpoint writes.
+// candidates are the possible causes of slow intervals, in the order in which the time below target
+// is attributed to them: a lost connection, causes outside the machine, other processes, the run
+// and the server, the disk. The last one, the fixed work, only shows that processor time was short:
+// no time is attributed to it. Steal precedes CPU pressure, because stolen time makes processes
+// wait. A checkpoint precedes waiting for the disk, because a checkpoint writes.
 var candidates = []candidate{
 	{name: "lost connection", what: "the connection was lost, or operations were tried again", direct: true, in: disturbed},
 	{name: "steal", what: "the host gave CPU time to others", figure: figSteal, unit: "fraction", floor: 0.01},

@@ -259,10 +259,10 @@ func (r *Record) means(from, to float64) figures {
 	return mean(part)
 }
 
-// sizeAt returns the table's size called name at the given number of rows. If the final size was
-// measured, the result is that size in proportion to the rows, because the sizes that servers
-// report during the run lag behind. Otherwise it is the size that the server had reported by that
-// number of rows.
+// sizeAt returns the size of the table's data, or of its indexes if name is figTableIndex, when the
+// table had the given number of rows. If the final size was measured, the result is that size in
+// proportion to the rows, because the sizes that servers report during the run lag behind.
+// Otherwise it is the size that the server had reported by that number of rows.
 func (r *Record) sizeAt(rows float64, name string) float64 {
 	kept := 0.0
 	if r.End != nil && len(r.Intervals) > 0 {

@@ -82,8 +82,8 @@ type DiskSummary struct {
 	// run of few intervals.
 	First float64 `json:"first_third"`
 	Last  float64 `json:"last_third"`
-	// Trend is Fell (for example, because a burst ended), Rose (for example, because earlier writes
-	// were still under way at the start), or "".
+	// Trend says how Last compares with First: Fell (for example, because a burst ended), Rose (for
+	// example, because earlier writes were still under way at the start), or "" for no clear change.
 	Trend string `json:"trend,omitempty"`
 	// SubmitterCPU is the share of one core used by the thread that makes the requests.
 	SubmitterCPU float64 `json:"submitter_cpu"`
@@ -318,7 +318,7 @@ const (
 	// Bounds of innodb_io_capacity in MySQL's manual: its minimum, and the value above which more is
 	// not recommended.
 	leastCapacity, mostCapacity = 100, 20000
-	// neighbourly is a ratio of rates in bytes per second: that of sequential writes to that of random
+	// neighbourly is a ratio: the bytes per second of sequential writes, divided by those of random
 	// writes. From this ratio on, writing a page's neighbours with the page costs nothing.
 	neighbourly = 10
 	// enough is a share of the highest rate. If a queue depth reaches this share, a deeper queue only

@@ -13,7 +13,8 @@ import (
 )
 
 // ParseDeclaration reads and checks the declaration of a rolling table: TOML as in
-// docs/declaration.md. source names it in errors. The error is an Errors with all mistakes.
+// docs/declaration.md. source is the declaration's name in errors. The error is an Errors with all
+// mistakes.
 func ParseDeclaration(source string, text []byte) (*Declaration, error) {
 	return ParseDeclarationFor(source, text, "")
 }

@@ -32,8 +32,8 @@ type Steps struct {
 const maxCreate = 8192
 
 // Steps returns the changes from the partitions in have to the required ones when the newest row is
-// at pos. It refuses partitions that overlap or are empty ranges, and creating more than 8192 at
-// once. New partitions start exactly where the last one ends, even if the grid has changed,
+// at pos. It refuses to work if partitions overlap or are empty ranges, or if more than 8192 are to
+// be created. New partitions start exactly where the last one ends, even if the grid has changed,
 // so there is never a gap or an overlap. If the first new partitions would already be past
 // retention, they are combined into one partition with the oldest period that is kept. A partition
 // that contains pos or any later position is never dropped.

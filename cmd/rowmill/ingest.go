@@ -36,7 +36,7 @@ func (f *ingestFlags) define(flags *pflag.FlagSet) {
 	cli.SizeVar(flags, &f.bodyBytes, "ingest-body", "32MiB", 1<<10, "`SIZE` of the largest request; a compressed one may be no larger after decompression either")
 	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line; each request must have one of the tokens (none)")
 	flags.StringVar(&f.cert, "ingest-cert", "", "`FILE` with the certificate for HTTPS, in PEM (no HTTPS)")
-	flags.StringVar(&f.key, "ingest-key", "", "`FILE` with the certificate's key")
+	flags.StringVar(&f.key, "ingest-key", "", "`FILE` with the private key of --ingest-cert, in PEM")
 	flags.BoolVar(&f.insecure, "ingest-insecure", false, "take rows from other hosts without a token or without HTTPS (default false)")
 	flags.BoolVar(&f.truncate, "ingest-truncate-times", false, "truncate timestamps of line protocol to the precision of the column (default false)")
 }

@@ -63,8 +63,8 @@ func (a loads) loadCommand() *cobra.Command {
 			"all others are loaded, and the exit code is 1. Rows whose key is in the table are\n" +
 			"counted and skipped; --on-duplicate update changes the table's row, --on-duplicate\n" +
 			"error rejects the new one.\n\n" +
-			"With [shards] in the declaration, each node gets its own rows; the same command\n" +
-			"continues for a node that was down.\n\n" +
+			"With [shards] in the declaration, each node gets its own rows. If a node was down, run\n" +
+			"the same command again: it loads the rows that this node lacks.\n\n" +
 			"--from loads the rows of a table in another database; with --since, each run reads\n" +
 			"only the newest rows, such as those of the last 30 minutes.\n\n" +
 			"stdin can't be read again: with --spool its rows are written to disk first, and\n" +

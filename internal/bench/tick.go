@@ -46,9 +46,9 @@ func (t *ticker) close(ctx context.Context, elapsed time.Duration) {
 	t.interval(ctx, max(t.last, elapsed), true)
 }
 
-// sliver is a share of Config.Interval. The current interval is extended to the end of the run if
-// less than this share would be left after it until MaxTime. A last interval shorter than this
-// share is left out if it is empty; a longer empty interval is a stall.
+// sliver is a share of Config.Interval. If less than this share would be left between the end of
+// the current interval and MaxTime, the interval is extended to MaxTime. The last interval is left
+// out if it is shorter than this share and empty; a longer empty interval is a stall.
 const sliver = 0.5
 
 // interval closes the interval that ends now. A figure that can't be recorded

@@ -87,8 +87,8 @@ func CountsOf(all *[]string) FlagValue {
 	}, func() string { return strings.Join(*all, ",") }, "list"}
 }
 
-// RateOf is a rate per second: 20000, 20k, 0.5. A rate of 0 is refused. The error then says what
-// happens if the flag is left out: that is the text without, "" if the flag has a default.
+// RateOf is a rate per second: 20000, 20k, 0.5. It refuses a rate of 0; the error then suggests to
+// leave the flag out. without says in the error what happens then; "" if the flag has a default.
 func RateOf(v *float64, without string) FlagValue {
 	parse := func(s string) (float64, error) {
 		rate, err := figure.ParseCount(strings.TrimSuffix(s, "/s"))

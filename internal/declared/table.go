@@ -122,8 +122,8 @@ func (f *File) status(ctx context.Context) (_ *maintain.Status, err error) {
 	return t.appliedStatus(ctx)
 }
 
-// appliedStatus returns the status of the table by the declaration that was applied. If the file
-// differs from that declaration, this is one of the status's problems.
+// appliedStatus returns the status of the table according to the declaration that was applied. If
+// the file differs from that declaration, this is one of the status's problems.
 func (t *Table) appliedStatus(ctx context.Context) (*maintain.Status, error) {
 	differs := t.wantApplied(ctx)
 	if differs != nil && !errors.Is(differs, maintain.ErrOtherDeclaration) {

@@ -18,8 +18,9 @@ import (
 // table's lock wait for a limited time and make one attempt: the caller decides when to retry.
 type Keeper interface {
 	DB
-	// SQL is a pool of connections for maintenance: UTC, strict, with limited waits for locks. Its
-	// statements need Bind. In results, times are strings or time.Time: see Words.AsText.
+	// SQL is a pool of connections for maintenance: in UTC, strict, with limited waits for locks. Its
+	// statements have the engine's placeholders: see Bind. In results, times are strings or time.Time:
+	// see Words.AsText.
 	SQL() *sql.DB
 	Driver
 
@@ -168,8 +169,9 @@ func (b Blocker) String() string {
 
 // A Follower is a Keeper whose server may repeat the changes of another server, its source.
 type Follower interface {
-	// Standing says why the server doesn't repeat changes, such as a stopped thread with its error. It
-	// returns "" if the server repeats changes, or if the state is unknown.
+	// Standing says why the server doesn't repeat the changes of its source: for example, that a
+	// thread has stopped, with its error. It returns "" if the server repeats them, or if that is
+	// unknown.
 	Standing(ctx context.Context) (why string, err error)
 }
 

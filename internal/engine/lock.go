@@ -66,8 +66,8 @@ const (
 )
 
 // UntilReached calls open. While the server can't be reached, it calls open again, for at most the
-// duration wait; if wait is below 0, it never gives up. From time to time it passes the error of an
-// attempt to say. UntilReached returns open's last error, even if ctx ends.
+// duration wait; if wait is below 0, it never gives up. From time to time it calls say with the
+// error of an attempt. UntilReached returns open's last error, even if ctx ends.
 func UntilReached[T any](ctx context.Context, wait time.Duration, say func(error), open func() (T, error)) (T, error) {
 	began, said := time.Now(), time.Time{}
 	for {

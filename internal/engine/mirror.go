@@ -54,8 +54,8 @@ type Predicate struct {
 // LateReason is stored with each row of the table for late rows.
 const LateReason = "outside of every period, when the table was adopted"
 
-// Mirroring is an engine's part of a Mirror. Mirror has defaults for some methods. Methods that
-// return SQL text return the statements that the other methods, or the caller, execute.
+// Mirroring is an engine's part of a Mirror. Mirror has defaults for some methods. Some methods
+// only return SQL text: statements that other methods, or the caller, execute.
 type Mirroring interface {
 	// Attributes returns a query for a table's attributes. Each row has the fields of an Attribute.
 	Attributes(table string) (query string, args []any)

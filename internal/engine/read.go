@@ -427,9 +427,9 @@ type AggregateCall struct {
 	// Args are the texts of the call's arguments. Inputs describe these arguments.
 	Args   []string
 	Inputs []ResultColumn
-	// Ordered: there is ORDER BY within the parentheses. SelfOrdered: this ORDER BY sorts only by the
-	// first argument; Order is then the text after that argument, such as DESC. Separator is the text
-	// after SEPARATOR, with its quotes.
+	// Ordered: the parentheses contain ORDER BY. SelfOrdered: this ORDER BY sorts only by
+	// the first argument; Order is the text that follows the argument in ORDER BY, such as DESC.
+	// Separator is the text after SEPARATOR, with its quotes.
 	Ordered, SelfOrdered bool
 	// Grouped: the query has GROUP BY.
 	Grouped bool

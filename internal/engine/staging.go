@@ -53,8 +53,8 @@ type StageOptions struct {
 type Stager interface {
 	Keeper
 	// Stage creates the standalone table for a period of t, and opens a connection to fill it. It
-	// returns ErrUnsupported if the server would assign values to a column that o.Columns lacks: for
-	// each standalone table, the server would begin to count anew.
+	// returns ErrUnsupported if the server would assign values to a column that o.Columns lacks: in
+	// each standalone table, the count would begin anew.
 	Stage(ctx context.Context, t *Table, o StageOptions) (Staging, error)
 }
 

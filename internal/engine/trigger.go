@@ -48,8 +48,8 @@ func (c TriggerChange) What(of string) string {
 	return strings.Join(out, "; ")
 }
 
-// ChangeTriggers returns the change after which a table has the given triggers, as they are defined
-// here, or none of them if wanted is false. have is SumWords.HaveTriggers.
+// ChangeTriggers returns the change after which a table has the given triggers, with the
+// definitions given, or, if wanted is false, none of them. have is SumWords.HaveTriggers.
 func ChangeTriggers(ctx context.Context, db Keeper, have func(table string) string, table string, triggers []Trigger, wanted bool) (TriggerChange, error) {
 	if wanted {
 		// Usually all triggers are right. Else an unused name is needed, and so all existing names.

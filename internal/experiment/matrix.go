@@ -190,8 +190,8 @@ func (m *MatrixPlan) cells(factors []factor) (out []Trial, err error) {
 	return out, nil
 }
 
-// orderStream is the second seed of the generator that orders the cells; the rows use
-// the seed alone.
+// orderStream is the second seed of the generator that orders the cells. The rows use only the
+// first seed.
 const orderStream = 0x6d6174726978 // "matrix"
 
 // order determines the order of the runs: each round has every cell once, shuffled.

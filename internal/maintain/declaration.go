@@ -70,8 +70,8 @@ func (s *shared) NotYet(task Task) bool {
 // An UnfollowedError is the reason why a table can't be kept according to its declaration.
 type UnfollowedError struct {
 	why, try string
-	// gone means that the table or its declaration doesn't exist. If gone is false, periods are
-	// still created by the previous declaration.
+	// gone means that the table or its declaration doesn't exist. If gone is false, periods are still
+	// created according to the previous declaration.
 	gone bool
 }
 

@@ -145,8 +145,8 @@ func (g *gate) read() (end func()) {
 	return g.end(&g.readers)
 }
 
-// change begins a change of the table once no statement reads it, or after gateWait
-// at the latest, and returns the function that ends it.
+// change begins a change of the table once no statement reads the table, or after gateWait at the
+// latest. It returns the function that ends the change.
 func (g *gate) change(ctx context.Context) (end func()) {
 	ctx, cancel := context.WithTimeout(ctx, gateWait)
 	defer cancel()
@@ -211,8 +211,8 @@ func (t *Table) Declaring(ctx context.Context, fn func(engine.Lease) error) erro
 }
 
 // withDeclarationLocked calls remove, which deletes or detaches rows, while no process can apply
-// another declaration. If the declaration in force isn't the one that as stands for, it returns
-// errChanged and doesn't call remove.
+// another declaration. If the mark of the declaration in force is not as, it returns errChanged and
+// doesn't call remove.
 func (t locks) withDeclarationLocked(ctx context.Context, as mark, remove func(ctx context.Context) error) error {
 	return t.declaring(ctx, removeWait, func(lease engine.Lease) error {
 		stored, err := t.State.Declared(ctx, t.Table.Name)

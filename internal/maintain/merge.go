@@ -188,8 +188,8 @@ func (t rebuilder) endMerge(ctx context.Context, c *state.Change, d *publishing)
 	})
 }
 
-// sealAgain ends a publication. If the period was sealed, it records the new row count and
-// checksum. The period's roll-ups are refreshed later, and verified before the drop.
+// sealAgain ends a publication. If the period was sealed, sealAgain records its new row count and
+// checksum. The period's roll-ups are refreshed later, and verified before the period is dropped.
 func (t rebuilder) sealAgain(ctx context.Context, c *state.Change, d *publishing) error {
 	if d.Sealed == nil {
 		return t.State.End(ctx, t.State.DB(), c)

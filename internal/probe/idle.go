@@ -55,7 +55,7 @@ func (w *IdleWatch) Start(ctx context.Context) {
 }
 
 // busy returns a warning for each server that used more than idleShare since Start. The warning
-// ends with when, e.g. "during the cell".
+// ends with the text when, e.g. "during the cell".
 func (w *IdleWatch) busy(ctx context.Context, when string) []string {
 	var out []string
 	seconds := time.Since(w.began).Seconds()

@@ -269,8 +269,8 @@ func (c *caching) settle(ctx context.Context, n *node, s *engine.Session, p *pla
 	return nil
 }
 
-// pieces makes one piece of each cached period. Of the other sealed periods, it makes one piece of
-// each, for at most mostFilled periods. It joins all other partitions into larger pieces.
+// pieces makes one piece of each cached period, and one of each other sealed period, for at most
+// mostFilled of these. It joins all other partitions into larger pieces.
 func (c *caching) pieces(p *plan.Plan, sessions int, report *Report) []plan.Piece {
 	var cached, single []plan.Piece
 	var rest []string

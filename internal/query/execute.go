@@ -26,8 +26,8 @@ func (x *execution) sessions() (n int) {
 	return n
 }
 
-// run runs all pieces, with one worker for each session. It calls row for each row, with the
-// numbers of the worker and of the piece, and ended at the end of each piece. After the first
+// run runs all pieces, with one worker for each session. It calls row for each row, and calls ended
+// when a piece has ended, each with the numbers of the worker and of the piece. After the first
 // error, it ends the other pieces on the server, waits for them, and returns that error.
 func (x *execution) run(row func(worker, piece int, values [][]byte) error, ended func(worker, piece int) error) error {
 	var wg sync.WaitGroup

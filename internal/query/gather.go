@@ -28,8 +28,8 @@ type gather struct {
 const insertSize = 512 << 10
 
 // gatherRows opens the session, creates the temporary tables for partial rows and for groups, and
-// begins to insert. It creates both at once, so that a missing privilege is noticed before any row
-// is inserted. After most of its errors the query is run whole: see unmerged.
+// begins to insert. It creates both tables first, so that a missing privilege is noticed before any
+// row is inserted. After most of its errors the query is run whole: see unmerged.
 func (x *execution) gatherRows() (_ *gather, err error) {
 	if x.p.Merge.Final == "" {
 		return nil, merge.Inexact("the merge doesn't fit in memory, and the server can't do it")
@@ -70,8 +70,8 @@ func (x *execution) gatherRows() (_ *gather, err error) {
 	return g, nil
 }
 
-// unmerged makes the query run whole after an error of the server's merge, unless the connection is
-// lost or rowmill has a bug.
+// unmerged returns the error for err, which failed the merge on the server. The error makes the
+// query run whole, unless the connection is lost, the query is canceled, or rowmill has a bug.
 func (x *execution) unmerged(what string, err error) error {
 	if isBug(err) || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) {
 		return fmt.Errorf("merge on the server: %s: %w", what, err)

@@ -362,8 +362,8 @@ func (x *execution) beginCached() (err error) {
 	return nil
 }
 
-// unlessRefused handles an error of the cache, such as a missing privilege: the query runs without
-// the cache, and the report has the reason.
+// unlessRefused handles an error of the cache of partial results, such as a missing privilege: the
+// query runs without the cache, and the report has the reason.
 func (x *execution) unlessRefused(err error) error {
 	if err == nil || x.ctx.Err() != nil || errors.Is(err, engine.ErrConnectionLost) || isBug(err) {
 		return err

@@ -57,8 +57,8 @@ func (r *Runner) planBranches(ctx context.Context, s *engine.Session, p *plan.Pl
 	return nil
 }
 
-// branch returns an execution of one branch, with the sessions and the snapshot of x. first is the
-// index in x of the branch's first piece.
+// branch returns an execution of one branch of the set operation, with the sessions and the
+// snapshot of x. first is the index in x of the branch's first piece.
 func (x *execution) branch(p *plan.Plan, first int) *execution {
 	y := &execution{ctx: x.ctx, cancel: x.cancel, r: x.r, p: p, state: x.state, report: x.report, begun: x.begun, all: x, first: first}
 	run := nodeRun{node: x.runs[0].node, sessions: x.runs[0].sessions}

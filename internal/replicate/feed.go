@@ -34,7 +34,7 @@ type feeder struct {
 	// taken means that a host nearer to the source feeds the next host.
 	taken bool
 	// left has the hosts with complete copies that need no session any more. The value is nil, or the
-	// error for which a host could not be told that its copy is confirmed.
+	// error that kept rowmill from telling the host that its copy is confirmed.
 	left map[string]error
 	high map[string]int // the number of chunks that a host was sent at least once
 }

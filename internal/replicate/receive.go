@@ -281,8 +281,8 @@ func (r *receiver) hear(ctx context.Context, w *wire) error {
 	return errors.Join(err, w.Close())
 }
 
-// takeOver ends the present session in favor of a new one. If the present sender is nearer to the
-// source, takeOver refuses the new session.
+// takeOver ends the present session and makes in the present one. depth is the distance of in's
+// sender from the source; if the old session's sender is nearer, takeOver refuses in instead.
 func (r *receiver) takeOver(in *incoming, depth int) *refusal {
 	r.mu.Lock()
 	was := r.current

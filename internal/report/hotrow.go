@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// If a way's rate is at least nearCeiling times its ceiling, the ceiling explains the rate. If it
-// is more than mostOfCeiling times the ceiling, the ceiling was measured wrongly.
+// If the rate of a way of counting is at least nearCeiling times its ceiling, the ceiling explains
+// the rate. If it is more than mostOfCeiling times the ceiling, the ceiling was measured wrongly.
 const nearCeiling, mostOfCeiling = 0.85, 1.15
 
 // hotParts are the queries of a run of `bench hotrow`.

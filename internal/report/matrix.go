@@ -89,8 +89,8 @@ type Recommendation struct {
 	Indexes string  `json:"indexes"`
 	Cell    string  `json:"cell"`
 	Rate    float64 `json:"rows_per_second"`
-	// Alike counts the other cells with these indexes and this durability whose lower rate may be
-	// noise (Student's t at 95%); 0 without repeats.
+	// Alike counts the other cells, with the same Indexes and durability as Cell, whose lower rate may
+	// be noise (Student's t at 95%); 0 without repeats.
 	Alike int `json:"alike"`
 	// Weaker is the weakest durability measured. Gain is by what factor the cell is faster with Weaker
 	// than with its own durability.

@@ -304,8 +304,8 @@ func (v *view) verdict() string {
 	return s
 }
 
-// kept reports whether the run kept up with the requested rate. Then the course of its rate doesn't
-// show the effect of the table's size.
+// kept reports whether the run kept up with the requested rate. If it did, the course of its rate
+// doesn't show the effect of the table's size.
 func (v *view) kept() bool { return v.loop != nil && !v.loop.Overloaded }
 
 // A run that takes less than leastSeconds, or has fewer than leastOperations, is too short to

@@ -18,8 +18,8 @@ type steadyView struct {
 	*view
 	s    *result.Steadiness
 	zone *time.Location
-	// shift, added to elapsed seconds, gives seconds on the axis of all runs. Its 0 is the midnight
-	// before the first run.
+	// shift, added to elapsed seconds, gives seconds on the axis of all runs. The axis begins at the
+	// midnight before the first run.
 	shift float64
 }
 

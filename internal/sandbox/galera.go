@@ -20,8 +20,9 @@ import (
 // joining is what the start of a member of a Galera cluster needs.
 type joining struct {
 	provider string // the path of Galera's library
-	// Ports of 127.0.0.1 besides the port for SQL. Members talk to each other on group. A member that
-	// was away receives the changes that it missed on increments, or a copy of all data on whole.
+	// These are ports of 127.0.0.1. Members talk to each other on the port group. A member that was
+	// away receives the missed changes on the port increments, or a copy of all data on the port
+	// whole.
 	group, increments, whole int
 	peers                    []string // addresses of the running members; without any, this member begins the cluster
 	position                 string   // the position of the member's data, if only InnoDB knows it, as after a crash

@@ -134,7 +134,7 @@ func appendDatetime(to []byte, v string) ([]byte, error) {
 }
 
 // parameters returns the values of a COM_STMT_EXECUTE as literals. values is the part of the
-// command after the statement's number; if it lacks the types of the parameters, parameters adds
+// command after the statement's number, with the types of the parameters added if the command lacks
 // them.
 func parameters(s *session.Statement, p []byte, noBackslash bool) (literals []string, values []byte, err error) {
 	if len(p) < 10 || p[5] != 0 {

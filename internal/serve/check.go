@@ -61,9 +61,9 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 	return nil
 }
 
-// explain asks the server for the plan of a query, with the client's account. It returns that on
-// which the definitions of the result's columns depend: the order of the tables, and the use of
-// temporary tables.
+// explain asks the server for the plan of a query, with the client's account. It returns the order
+// of the tables and the use of temporary tables: the parts of the plan on which the definitions of
+// the result's columns depend.
 func (s *server) explain(text string) (string, error) {
 	words := "EXPLAIN "
 	if !s.mariadb { // MySQL's explain_format may be another

@@ -32,8 +32,9 @@ const (
 // connection attributes of at most 64 KiB. The buffer for it grows to at most twice maxHandshake.
 const maxHandshake = 72 << 10
 
-// masked are the capabilities that the front doesn't offer to clients: it can't follow the bytes of
-// a compressed connection, nor results without definitions, of which each server has another form.
+// masked are the capabilities that the front doesn't offer to clients. It can't follow the bytes of
+// a compressed connection, nor results without column definitions: MariaDB and MySQL write them
+// differently.
 const masked = mysqlwire.CapCompress | mysqlwire.CapZstd | mysqlwire.CapOptionalMeta
 
 // refuse sends an error in place of, or during, the handshake.
@@ -89,8 +90,8 @@ func (c *client) handshake(ctx context.Context) error {
 	return c.authenticate(answer, offered, shift)
 }
 
-// errRefused ends a session whose client has been told why. errDenied is an errRefused for which
-// the server itself has refused the account.
+// errRefused ends a session whose client has been told why. errDenied is the errRefused for a
+// client whose account the server itself has refused.
 var (
 	errRefused = errors.New("refused")
 	errDenied  = fmt.Errorf("access denied: %w", errRefused)

@@ -9,8 +9,8 @@ import (
 )
 
 // A session's goroutine waits for only one of its two connections. The sweep watches the other one:
-// the server may close its connection while the session is idle, because it is stopped or the
-// connection is killed; and the client may close its own while pieces run.
+// the server may close its connection while the session is idle, because the server is stopped or
+// the connection is killed; and the client may close its own while pieces run.
 
 // sweepEvery is the longest time until a closed connection is noticed. Looking at a connection
 // costs about a microsecond.

@@ -587,8 +587,8 @@ func (s ledger) PutExtents(ctx context.Context, f *Source, all []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error { return s.putExtents(ctx, tx, f, all) })
 }
 
-// ForgetSource removes all records of a source, and records only the extents of its rows, there. If
-// the same file is loaded again, it counts as new.
+// ForgetSource deletes all records of the source f. It records only the extents of f's rows, which
+// are in the parameter there. If the same file is loaded again, it counts as new.
 func (s ledger) ForgetSource(ctx context.Context, f *Source, there []Extent) error {
 	return s.within(ctx, func(tx *sql.Tx) error {
 		err := s.putExtents(ctx, tx, f, there)

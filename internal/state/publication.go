@@ -11,7 +11,7 @@ import (
 
 // A Publication is the rows of one source for one period, which are loaded as a whole: into a table
 // of their own that then becomes the period. It is recorded before a batch with such rows is sent,
-// so that the ledger, which has a line per batch, never counts them.
+// so that the batch's line in the ledger doesn't count these rows.
 type Publication struct {
 	Table, Source string
 	rolling.Period

@@ -122,7 +122,7 @@ func (a benchmarks) benchPointsCommand() *cobra.Command {
 	f.cells.Ops = []string{workload.OpPoints}
 	targetVar(flags, &f.spec)
 	cli.IntVar(flags, &f.cells.Points, "points", 10, "values in one select, `N`")
-	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare two settings of the server, `NAME=VALUE,NAME=VALUE` (default none)")
+	flags.StringArrayVar(&f.cells.Set, "set", nil, "compare the server with the one setting and with the other, `NAME=VALUE,NAME=VALUE` (default none)")
 	f.define(flags)
 	cli.IntVar(flags, &f.spec.Repeat, "repeat", 1, fmt.Sprintf("measure each cell `N` times, in turn; with --set %d by default", defaultSetRepeats))
 	f.defineOutputs(flags)

@@ -24,9 +24,9 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 			"count in a transaction. A row's lock is held until the commit has returned, so the\n" +
 			"rate has a ceiling. This ceiling is measured with one client, and printed beside the\n" +
 			"rate. After a deadlock or a lock timeout, the run begins again. At the end, the count\n" +
-			"must be the number of users and of acknowledged runs. Ways to count:\n" +
+			"must equal the number of users and that of acknowledged runs. Ways to count:\n" +
 			"  plain         BEGIN, INSERT, UPDATE, COMMIT\n" +
-			"  update-first  the UPDATE before the INSERT: its lock is held for longer\n" +
+			"  update-first  the UPDATE before the INSERT: the row's lock is held for longer\n" +
 			"  one-trip      the four statements in one round trip\n" +
 			"  slots         the count is spread over --slots rows; a run takes one that is free,\n" +
 			"                or any one if there are more clients than slots\n" +

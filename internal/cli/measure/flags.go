@@ -14,7 +14,7 @@ import (
 
 // proofVar defines the flags about existing tables and the proof.
 func proofVar(flags *pflag.FlagSet, s *experiment.Spec, noVerify string) {
-	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop the tables of a run first if they exist, with all their rows (default false)")
 	flags.BoolVar(&s.NoVerify, "no-verify", false, noVerify+" (default false)")
 }
 

@@ -28,8 +28,8 @@ func classic(name string, indexes int) *engine.Table {
 	}
 }
 
-// classicRows returns batches with n rows in all, and the same rows as lines of text with tabs
-// between the values, an element for each batch.
+// classicRows returns batches with n rows in all, and the same rows as text: lines has an element
+// for each batch, with a line for each row and tabs between the values.
 func classicRows(n, batch int) (batches []*engine.Batch, lines [][]byte) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for from := 0; from < n; from += batch {

@@ -12,8 +12,8 @@ import (
 
 // A Heads opens what the tests of engine.Presenter and engine.RemoteReader need.
 type Heads struct {
-	// Open opens a database of a server that no other test uses meanwhile, and that may present its
-	// own tables. Other opens a database of another server.
+	// Open opens a database of a server that no other test uses meanwhile, and that may be head and
+	// node at once. Other opens a database of another server.
 	Open, Other func(testing.TB) engine.Keeper
 	// Refused reports that the server can't present tables of others.
 	Refused bool

@@ -216,8 +216,8 @@ func (s loaders) subranges(t *testing.T) {
 	}
 }
 
-// manyRows inserts more rows than one statement can have. If the last row is
-// refused, none is kept.
+// manyRows checks a batch with more rows than one statement can have. If its last row is refused,
+// none of its rows is kept.
 func (s loaders) manyRows(t *testing.T) { s.several(t, 10_000, 0) }
 
 // longRows inserts more bytes than one packet can have.

@@ -66,8 +66,8 @@ func (c *changer) fail(err error) {
 	}
 }
 
-// failed reports whether the change failed with one of these errors of the server. If it did,
-// failed clears the error, so that the change can continue in another way.
+// failed reports whether the change failed with an error of the server that has one of these
+// numbers. If it did, failed clears the error, so that the change can continue in another way.
 func (c *changer) failed(numbers ...uint16) bool {
 	if !serverError(c.err, numbers...) {
 		return false
@@ -107,8 +107,8 @@ func (c *changer) read(ctx context.Context, query string, into ...any) bool {
 }
 
 // locked locks tables and executes the statements that plan returns. It calls plan again as long as
-// more is true. If a table is selfBlocking, locked locks nothing: each statement takes its own
-// lock.
+// plan returns more = true. If a table is selfBlocking, locked locks nothing: each statement takes
+// its own lock.
 func (c *changer) locked(ctx context.Context, tables []string, plan func() (statements []string, more bool)) {
 	if !c.selfBlocking(ctx) {
 		c.run(ctx, c.lockTables(tables))

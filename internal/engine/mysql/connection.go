@@ -61,8 +61,8 @@ func common() []setting {
 		{"sql_safe_updates", "0"},
 		{"sql_select_limit", "18446744073709551615"},
 		{"sql_big_selects", "1"},
-		// If either is off, and the table was empty when the transaction began, MariaDB can't roll back a
-		// single insert: it would also undo the transaction's earlier inserts into the table.
+		// If either of these checks is off, and the table was empty when the transaction began, MariaDB
+		// can't roll back a single insert: it would also undo the transaction's earlier inserts.
 		{"unique_checks", "1"},
 		{"foreign_key_checks", "1"},
 		// Quotients, such as averages, have four more digits than the dividend.

@@ -105,8 +105,8 @@ func (c *conn) describe(table string) (*engine.Schema, error) {
 	})
 }
 
-// sameByLoad reports whether LOAD DATA converts values of v for a column like literals. LOAD DATA
-// gives every value to the column as text, but a literal number is not text.
+// sameByLoad reports whether LOAD DATA converts values of type v, for a column of type column, as
+// the server converts literals. LOAD DATA passes all values as text; literal numbers aren't text.
 func sameByLoad(v engine.Type, column value.Type) bool {
 	switch v {
 	case engine.Int32, engine.Int64: // for other columns, a literal number is a member's index, or digits of a date

@@ -228,8 +228,8 @@ var fleeting = regexp.MustCompile(`(?i)@|\b(now|sysdate|curdate|curtime|localtim
 // changes it.
 var nextNumber = regexp.MustCompile(`(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+`)
 
-// shown returns the statement that would create a table, without nextNumber. hidden reports that a
-// temporary table of the session has the same name, and hides the table.
+// shown returns the statement that would create a table, without what nextNumber matches. hidden
+// reports that a temporary table of the session has the same name, and hides the table.
 func shown(ctx context.Context, s *engine.Session, table string) (text string, hidden bool, err error) {
 	err = s.Text(ctx, "SHOW CREATE TABLE "+table, nil, func(v [][]byte) error {
 		if hidden = len(v) < 2; !hidden {

@@ -23,8 +23,8 @@ func (db *reader) hasSpider(ctx context.Context, s *engine.Session) (bool, error
 	})
 }
 
-// RemoteTables implements engine.RemoteReader. If the account may not read a view's definition, the
-// view may read any table.
+// RemoteTables implements engine.RemoteReader. It also lists each view whose definition the account
+// may not read, because the view may read any table.
 func (db *reader) RemoteTables(ctx context.Context, s *engine.Session) ([]engine.RemoteTable, error) {
 	if spider, err := db.hasSpider(ctx, s); err != nil || !spider {
 		return nil, err

@@ -170,7 +170,8 @@ func (c *readConn) text(query string, head func([]engine.ResultColumn) error, ro
 func severalResults() error { return lost(errors.New("the statement has several results")) }
 
 // parseEnd reads the packet after the last row. Servers before MySQL 5.7.5 and MariaDB 10.2 send a
-// shorter packet, and another one after the columns. parseEnd returns an error for such packets.
+// shorter packet after the last row, and one more packet after the columns. parseEnd returns an
+// error for such packets.
 func parseEnd(p []byte) (warnings int, status uint16, err error) {
 	d, ok := mysqlwire.ReadDone(p)
 	switch {

@@ -19,8 +19,8 @@ type versions struct {
 	traced lineages // of the partitions whose versions were asked for
 }
 
-// TimeWords implements engine.PartVersioner: the functions in pureFunctions that return the current
-// time, some of them only if they have no arguments.
+// TimeWords implements engine.PartVersioner. It returns the functions in pureFunctions that return
+// the current time, some of them only if they have no arguments.
 func (db *versions) TimeWords() []string {
 	return []string{"now", "curdate", "current_date", "current_time", "current_timestamp", "curtime", "localtime", "localtimestamp",
 		"unix_timestamp", "utc_date", "utc_time", "utc_timestamp", "sysdate"}

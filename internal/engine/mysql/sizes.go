@@ -148,8 +148,8 @@ func (d dialect) files(database, table string) string {
 		view, database, quoteText(name), begin, begin)
 }
 
-// files returns the files of a table by the partition's fileKey, "" for a plain table. Without the
-// privilege PROCESS, or with another storage engine, it returns none.
+// files returns the data files of a table. The key of a file is the fileKey of its partition, or ""
+// for a plain table. Without the privilege PROCESS, or with another storage engine, there are none.
 func (db sizer) files(ctx context.Context, from querent, table string) (map[string]tablespace, error) {
 	database := db.dialect.stored(fileName(db.config.DBName))
 	name := database + "/" + db.dialect.stored(fileName(table))

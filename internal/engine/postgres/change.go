@@ -15,8 +15,8 @@ const (
 	// clients queue behind the step. The step requests the lock only once the transactions that block
 	// it have ended.
 	exclusiveWait = "500ms"
-	// exclusiveTime limits each statement that runs while the lock is held. These statements change
-	// only catalogs.
+	// exclusiveTime limits each statement that runs while a step holds an exclusive lock. These
+	// statements change only catalogs.
 	exclusiveTime = "1s"
 )
 

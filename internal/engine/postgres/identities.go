@@ -6,8 +6,8 @@ import (
 	"github.com/rowmill/rowmill/internal/engine"
 )
 
-// altered is the value of engine.PartIdentities.Alters for all partitions. PostgreSQL needs no such
-// value: a partition that is attached again has a new row in pg_inherits, and so a new identity.
+// altered is what engine.PartIdentities.Alters has on PostgreSQL, for all partitions. It never
+// changes: a partition that is attached again has a new row in pg_inherits, and so a new identity.
 const altered = "none"
 
 // PartIdentities implements engine.PartIdentifier. A partition is identified by its OID; its file,

@@ -202,9 +202,10 @@ func columnsOf(c *pgconn.PgConn, fields []pgconn.FieldDescription) []engine.Resu
 	return cols
 }
 
-// DescribeQuery implements engine.Reader. It describes a date or instant as ClassText, which only
-// the server compares, if texts don't sort like the values in this session. Texts of dates sort
-// so only in the ISO style, texts of instants also only where the offset from UTC never changes.
+// DescribeQuery implements engine.Reader. It describes dates and instants as ClassText, whose
+// values only the server compares, if their texts don't sort like the values in this session. Texts
+// of dates sort like the values only in the ISO style; for texts of instants, the session's offset
+// from UTC must also never change.
 func (db reader) DescribeQuery(ctx context.Context, s *engine.Session, query string) ([]engine.ResultColumn, error) {
 	cols, err := s.Describe(ctx, query)
 	if err != nil {

@@ -74,8 +74,8 @@ func (w words) MatchHash(cols []engine.SchemaColumn) string { return w.RowHash(c
 
 // CreateTemplate implements engine.Words.
 //
-// Compress affects rows of more than 2 kB, because TOAST processes only those. By the time the
-// table is attached, each of their compressible values is compressed, with LZ4 if the server has
+// Compress affects rows of more than 2 kB, because TOAST processes only those. When the table is
+// attached, each compressible value of these rows is already compressed, with LZ4 if the server has
 // it, and stored in the row. PostgreSQL does not compress shorter rows; for them a rebuilt period
 // is smaller only because its pages and indexes are fuller.
 func (w words) CreateTemplate(t *engine.Table, name string, o engine.Storage) []string {

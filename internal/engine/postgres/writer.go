@@ -74,8 +74,8 @@ func (w *writer) write(b *engine.Batch, r *reply) error {
 // canceled.
 var errUnsent = errors.New("not sent")
 
-// writeText sends the batch as INSERT statements of text: one per row, or as
-// few as the limit on a statement's length allows.
+// writeText sends the batch as INSERT statements of text: one per row with the method Single,
+// otherwise as few as the limit on a statement's length allows.
 func (w *writer) writeText(b *engine.Batch, r *reply) error {
 	transaction := false
 	for row := 0; row < b.Rows(); {

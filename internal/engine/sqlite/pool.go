@@ -159,8 +159,8 @@ func textOf(v any) any {
 	return v
 }
 
-// A rowHash is an aggregate: the sum, modulo 2^128, of a hash of each row (the first half of its
-// SHA-256). The sum doesn't depend on the order of the rows.
+// A rowHash is an aggregate of rows: it hashes each row, and adds up the hashes modulo 2^128. A
+// row's hash is the first half of its SHA-256. The sum doesn't depend on the order of the rows.
 type rowHash struct {
 	high, low uint64
 	buf       []byte

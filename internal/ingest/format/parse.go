@@ -411,8 +411,9 @@ func (p *Part) Place(row int) int {
 	return p.rows[row]
 }
 
-// Parts groups the batch's rows by their shapes. The largest group is first, because later inserts
-// of a transaction cost more. Updates of one key with different shapes stay in order.
+// Parts groups the batch's rows by shape, i.e. by the columns that they fill. The largest group is
+// first, because later inserts of a transaction cost more. Updates of one key stay in order, even
+// if their shapes differ.
 func (p *Parser) Parts() []*Part {
 	by := map[*shape]*Part{}
 	var out []*Part

@@ -47,10 +47,10 @@ const (
 	fewIndexesFile = 64 << 20
 	// Fewer than fewRows rows of a period are inserted: publishing would cost about ten statements.
 	fewRows = 20000
-	// mergeShare limits how many existing rows a period may have for each new row that is merged
-	// with them. A merge takes as long as writing 2*new + old rows on the sorted path. Inserting the
-	// new rows took a fifth of that time with the period's indexes in memory, otherwise seven times
-	// as long (docs/loading.md).
+	// mergeShare limits how many existing rows a period may have for each new row that is merged with
+	// them. A merge takes as long as writing 2*new + old rows on the sorted path. Inserting the new
+	// rows took a fifth of the merge's time with the period's indexes in memory, otherwise seven times
+	// the merge's time (docs/loading.md).
 	mergeShare = 10
 )
 

@@ -88,8 +88,8 @@ func (t *periods) read(ctx context.Context) ([]rolling.Partition, int64, error) 
 // passesOn reports that periods have no lower bounds: rows of a dropped period go to the next one.
 func (t *periods) passesOn() bool { return !t.db.Capabilities().Gaps }
 
-// errDropped is returned for a transaction whose rows are no longer in their periods, because
-// retention has dropped a period since the periods were read. The next attempt rejects these rows.
+// errDropped means that retention has dropped a period since the periods were read, so that rows of
+// the transaction are in a later period than their own. The next attempt rejects these rows.
 var errDropped = engine.Classed(engine.ErrLockTimeout, errors.New("retention has dropped a period to which rows were sent"))
 
 // before is called shortly before the commit. It reads what is needed to record the inserted rows:

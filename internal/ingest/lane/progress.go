@@ -35,16 +35,16 @@ type Progress struct {
 type Result struct {
 	// Source is the source's name.
 	Source string `json:"source"`
-	// Counts are the rows of this load. Continued are the rows of the interrupted loads that it
+	// Counts are the rows of this load. Continued are the rows of the interrupted loads that this load
 	// continues. After a dry run, Sent rows were checked, and Inserted rows could be inserted.
 	state.Counts
 	Continued int64 `json:"continued,omitempty"`
 	// Before counts the rows of earlier, completed loads, BeforeRejected the bad ones among them.
 	Before         int64 `json:"before"`
 	BeforeRejected int64 `json:"before_rejected"`
-	// LoadedAt is when rows of earlier loads were last recorded. Of a file's earlier rows, Missing are
-	// not in the table, and Gone were in dropped periods. Unlooked says why some of them were not
-	// looked for.
+	// LoadedAt is when earlier loads last recorded rows. Of the rows that earlier loads read from this
+	// file, Missing are not in the table, and Gone were in dropped periods. Unlooked says why some of
+	// these rows were not looked for.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Missing  int64     `json:"missing,omitempty"`
 	Gone     int64     `json:"gone_with_periods,omitempty"`

@@ -26,8 +26,8 @@ type Publisher interface {
 	// rows, and engine.ErrRefused if the server refuses some of p's rows. After either error, none of
 	// p's rows is in the table.
 	Publish(ctx context.Context, p *state.Publication, columns []engine.Column, fill func(ctx context.Context, sourceOrder bool, write func(*engine.Batch) error) error) error
-	// FinishPublications completes the publications of processes that have died, or removes what they
-	// have left. On return, no publication of the source is in progress.
+	// FinishPublications looks for publications of the source whose processes have died. It completes
+	// each, or removes its tables. On return, no publication of the source is in progress.
 	FinishPublications(ctx context.Context, source string) error
 }
 

@@ -52,8 +52,8 @@ func bodyError(err error) error {
 }
 
 // jsonLines converts a body of JSON to one object per line. The body is an array, an object, lines,
-// or Telegraf's metrics. The tags, fields and timestamp of a metric become keys of its object; the
-// timestamp's key is by. has reports whether the table has a column.
+// or Telegraf's metrics. The tags, fields and timestamp of a metric become keys of its object; by
+// is the timestamp's key. has reports whether the table has a column.
 func jsonLines(body []byte, has func(column string) bool, by string) (form, []byte) {
 	if !value.ValidJSON(body) {
 		return plainForm, body // JSON lines, or each line is refused with its reason

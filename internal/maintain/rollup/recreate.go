@@ -29,10 +29,10 @@ type Recreation struct {
 	table string
 }
 
-// PlanRecreation plans for a table whose first period will begin at the position that from returns.
-// It calls from only if there are buckets. It uses the records of all roll-ups, declared or not,
-// and refuses to keep buckets that the current declaration can't continue. SQL is empty if no
-// roll-up is recorded.
+// PlanRecreation plans what becomes of the roll-ups of t, a dropped table that will be created
+// again. from returns where its first period will begin, and is called only if there are buckets.
+// The plan uses the records of all roll-ups, declared or not. It refuses to keep buckets that the
+// current declaration can't continue. SQL is empty if no roll-up is recorded.
 func PlanRecreation(ctx context.Context, db engine.Keeper, t *engine.Table, d *rolling.Declaration, from func() (int64, error)) (*Recreation, error) {
 	a := &Recreation{db: db, table: t.Name}
 	former, err := formerOf(ctx, db, t.Name)

@@ -472,8 +472,8 @@ type Present func(ctx context.Context) ([]rolling.Period, error)
 
 // RefreshRange recomputes all buckets that overlap a range, whether or not they are marked stale.
 // It then computes the complete buckets up to the range's end that were never computed. It rejects
-// a range with missing raw rows. It computes sealed buckets only if present returns periods that
-// cover all their rows; if present is nil, it rejects them.
+// a range with missing raw rows. It also rejects a range with sealed buckets, unless the periods
+// that present returns cover all raw rows of these buckets; a nil present covers none.
 func (s *Set) RefreshRange(ctx context.Context, from, to int64, present Present) (int, error) {
 	fail := func(n int, err error) (int, error) {
 		return n, fmt.Errorf("refresh roll-ups of %s: %w", s.table.Name, err)

@@ -49,8 +49,8 @@ type Set struct {
 
 	before func(ctx context.Context, q string) // called with each statement, in tests
 
-	// Guard, unless nil, is called to execute each deletion of roll-up rows that have passed
-	// retention. It may refuse the deletion, because the declaration may have changed in the meantime.
+	// Guard, unless nil, executes each deletion of roll-up rows that have passed retention, by calling
+	// remove. It may refuse the deletion, because the declaration may have changed in the meantime.
 	Guard func(ctx context.Context, remove func(ctx context.Context) error) error
 	// Reading, unless nil, is called before each statement that reads raw rows, and may delay it. The
 	// returned function is called when the statement has ended. A process that is about to change the

@@ -27,8 +27,8 @@ const (
 	takeoverEach = 10 * time.Millisecond
 	// The pause after a failure doubles from maintain.FirstRetry to lastRetry.
 	lastRetry = time.Minute
-	// With many tables, the interval of looks at a table is lookEach times their number, up to
-	// longestPoll. A look takes some milliseconds of CPU time.
+	// With many tables, each table is looked at after lookEach times the number of tables, but at the
+	// latest after longestPoll. A look takes some milliseconds of CPU time.
 	lookEach    = 200 * time.Millisecond
 	longestPoll = time.Minute
 	// If nobody has written to the SQLite file of a table since the last look, the next look is

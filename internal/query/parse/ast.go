@@ -18,10 +18,10 @@ type Query struct {
 	sqltext.Span
 	With      []CTE
 	Recursive bool
-	// Body is the first SELECT. If it is in parentheses and something follows them, then Body is nil,
-	// and First has the SELECT with its own clauses. Rest has the SELECTs after UNION, INTERSECT or
-	// EXCEPT, in the order of the text: which of these operators binds more tightly is up to the
-	// server.
+	// Body is the first SELECT. If the first SELECT is in parentheses and something follows these,
+	// Body is nil, and First has the SELECT with its own clauses. Rest has the SELECTs after UNION,
+	// INTERSECT or EXCEPT, in the order of the text: which of these operators binds more tightly is up
+	// to the server.
 	Body  *Select
 	First *Query
 	Rest  []Branch

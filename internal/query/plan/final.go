@@ -72,10 +72,10 @@ func (g *grouped) write() error {
 	return nil
 }
 
-// onlyCounts refuses a query whose pieces may count otherwise than the whole query. In a query that
-// selects only counts, over all rows, some servers compute COUNT(*) in place of COUNT(x). They also
-// do so in pieces that read partitions, but not in pieces that read a key range or a roll-up. In
-// which versions they do so for COUNT(x)+1 isn't known.
+// onlyCounts refuses a query whose pieces may count otherwise than the whole query. If a query
+// selects only counts, over all rows, some servers return COUNT(*) for COUNT(x). They do so in
+// pieces that read partitions, too, but not in pieces that read a key range or a roll-up. It isn't
+// known which of their versions do so for COUNT(x)+1.
 func (g *grouped) onlyCounts() error {
 	if len(g.keys) > 0 || g.sel.Where != nil || !g.traits.CountsAll {
 		return nil

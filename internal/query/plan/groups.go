@@ -607,9 +607,9 @@ func (x *splitter) quotients() (n int) {
 // widestDecimal is the most digits of a decimal number on servers with HiddenDigits.
 const widestDecimal = 65
 
-// otherDigits reports whether an expression is a decimal number that may get other digits when it
-// is stored: the result of a function may have fewer digits than its type, and a computed number
-// more than the widest type. Callers look for divisions themselves.
+// otherDigits reports whether an expression is a decimal number whose digits may change when it is
+// stored: the result of a function may have fewer digits than its type, and a computed number may
+// have more digits than the widest type. Callers look for divisions themselves.
 func (b *block) otherDigits(e *parse.Expr, c engine.ResultColumn) bool {
 	return b.traits.HiddenDigits && c.Class == engine.ClassDecimal && (b.merged || c.Scale < 0 || b.computedValue(e) || c.Precision >= widestDecimal && parse.Bare(e).Kind != parse.Column)
 }

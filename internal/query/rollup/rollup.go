@@ -35,8 +35,8 @@ type Query struct {
 	within rolling.Period
 }
 
-// New prepares a split query to be answered from the roll-ups of its table: the query that each
-// piece of the plan runs on its part of the table. If no roll-up can answer it, New returns why.
+// New prepares to answer a split query from the roll-ups of its table. It examines the query that
+// each piece of the plan runs. If no roll-up can answer that query, New returns why.
 func New(reader engine.Reader, p *plan.Plan, t *engine.RolledTable) (*Query, string) {
 	u := &Query{reader: reader, plan: p, table: t, syn: reader.Syntax(p.State), traits: reader.Semantics(p.State)}
 	u.text = p.Partial[0] + reader.Dialect().Quote(p.Table.Name) + p.Partial[1]
@@ -288,8 +288,8 @@ func Joined(ranges []rolling.Period) (out []rolling.Period) {
 	return out
 }
 
-// Without returns the whole buckets of a level that lie in the time that the query asks for, except
-// the ranges that are used already.
+// Without takes the ranges of l within the time that the query asks for, except the ranges in used,
+// and returns the whole buckets in them.
 func (u *Query) Without(l *Level, used []rolling.Period) (out []rolling.Period) {
 	add := func(from, to int64) {
 		if from, to = l.Every.Ceil(from), l.Every.Floor(to); from < to {

@@ -37,10 +37,11 @@ func followedStatement(word []byte) (followed, bool) {
 	return followed{}, false
 }
 
-// Relays reports whether a text makes the session relayed, because it is a statement that sets only
-// the next transaction, e.g. SET TRANSACTION without a scope; that locks tables, for which pieces
-// would wait; or that lets the server record all statements, including the front's. If t is only
-// the beginning of a long text, complete is false; calls in the rest are not looked for.
+// Relays reports whether a statement makes the session relayed: from then on, no query is split.
+// Such a statement sets only the next transaction, e.g. SET TRANSACTION without a scope; locks
+// tables, for which pieces would wait; or lets the server record all statements, including the
+// front's. If t is only the beginning of a long text, complete is false; calls in the rest are not
+// looked for.
 func (s *Session) Relays(t []byte, complete bool) bool {
 	word, rest := firstWord(SkipBlank(t))
 	f, ok := followedStatement(word)

@@ -15,8 +15,8 @@ type Statement struct {
 	// Unsent reports that the server hasn't got the parameters' types, because the client sent them
 	// with an execution that was split.
 	Unsent bool
-	// Relayed says that executions are passed on whole, because since the statement was prepared, the
-	// session has run USE or SET, has sent a parameter of it in parts, or has opened a cursor for it.
+	// Relayed says that executions are passed on whole: since the statement was prepared, the session
+	// has run USE or SET, has sent a parameter of the statement in parts, or has opened a cursor.
 	Relayed bool
 }
 

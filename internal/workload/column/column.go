@@ -35,7 +35,7 @@ const (
 	anyPrecision = 10 // digits of a decimal declared without a precision
 )
 
-// ErrNoValues is the error for a type of which no values are known: the server must fill the
+// ErrNoValues means that rowmill knows no values of a column's type: the server must fill the
 // column.
 var ErrNoValues = errors.New("no values of this type are known; give it a default, or let it be NULL")
 

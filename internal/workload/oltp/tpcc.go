@@ -207,9 +207,9 @@ func (r *tpccRow) customer() int64 {
 	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
-// tpccNumbers are the rules that return numbers, for decimals in units of the last digit; -1 is
-// NULL. Rules w, d and n return the warehouse, the district, and the number of the row in the
-// district.
+// tpccNumbers are the rules that return a column's number: for a decimal, in units of its last
+// digit; -1 is NULL. Rules w, d and n return the warehouse, the district, and the number of the row
+// in the district.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },

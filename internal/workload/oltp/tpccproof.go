@@ -78,8 +78,8 @@ const tpccDeliveredTo = `(SELECT o_w_id AS w, o_d_id AS d, o_c_id AS c, SUM(ol_a
 	FROM orders JOIN order_line ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id
 	WHERE ol_delivery_d IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id) x`
 
-// A tpccWritten is a kind of transaction that leaves rows. fact is the tpccFact that the rows must
-// agree with, and query counts the rows by terminal and warehouse.
+// A tpccWritten is a kind of transaction that can be counted from the rows. query counts it by
+// terminal and warehouse. The counts must be as many as were acknowledged, tallied under fact.
 type tpccWritten struct{ name, fact, query string }
 
 var (
@@ -96,8 +96,9 @@ type tpccProof struct {
 	w   *TPCC
 	ctx context.Context
 	s   *engine.Session
-	// parts are the sessions on the shards, or only s. Conditions about one warehouse are examined on
-	// the shards, as Spider's answers to MAX() with GROUP BY are wrong (MariaDB 10.11).
+	// parts are the sessions on the shards, or s alone if there are none. Conditions about one
+	// warehouse are examined on the shards, as Spider's answers to MAX() with GROUP BY are wrong
+	// (MariaDB 10.11).
 	parts  []*engine.Session
 	values map[string]string // the values for $NAME in queries
 	out    []result.Condition
@@ -187,8 +188,9 @@ func (p *tpccProof) conditions(when tpccWhen, all bool) {
 }
 
 // acknowledged examines one kind of transactions, whose rows show by which terminal and in which
-// warehouse they were made. For each terminal, the rows must show as many as were acknowledged to
-// it, all in its home warehouse. It returns the number of transactions that the rows show.
+// warehouse they were made. For each terminal, the rows must show as many transactions as were
+// acknowledged to the terminal, all in its home warehouse. It returns the number of transactions
+// that the rows show.
 func (p *tpccProof) acknowledged(of tpccWritten, where string) (found int64) {
 	type at struct{ terminal, warehouse int }
 	got := map[at]int64{}
