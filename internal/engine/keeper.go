@@ -383,8 +383,8 @@ type Limited interface {
 
 // A Granter is a Keeper whose server's accounts have privileges.
 type Granter interface {
-	// Grants returns the statements that give rights to the account. On a server where only its
-	// owner may alter a table, a Right with TRIGGER makes the account the owner of tables, of their
+	// Grants returns the statements that give rights to the account. On a server where only the owner
+	// of a table may alter it, a Right with TRIGGER makes the account the owner of tables, of their
 	// periods, and of rowmill's own tables.
 	Grants(ctx context.Context, tables []string, rights []Right) ([]string, error)
 }

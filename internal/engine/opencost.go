@@ -3,8 +3,8 @@ package engine
 // An OpenCost is the memory in bytes that a server needs in addition to the memory for pages. The
 // zero value means that it is unknown.
 type OpenCost struct {
-	// Base is needed without open tables. Connection is needed for each connection that has the table
-	// open, in addition to the cost of the table's partitions.
+	// Base is the memory needed without open tables. Connection is the memory for each connection that
+	// has the table open, in addition to the memory for the table's partitions.
 	Base       float64 `json:"base_bytes"`
 	Connection float64 `json:"connection_bytes"`
 	// Partition is needed once for each open partition. Each is needed for each open partition on each

@@ -69,8 +69,8 @@ type PartIdentifier interface {
 type PartsWritten struct {
 	// At has the known times by partition, in microseconds since 1970 by the server's clock.
 	At map[string]int64
-	// Definition changes with the table's definition; after such a change, the server may have
-	// forgotten At. "" is unknown.
+	// Definition is a text that changes whenever the table's definition does; "" is unknown. After
+	// such a change, the server may have forgotten earlier commits: then At lacks their times.
 	Definition string
 }
 

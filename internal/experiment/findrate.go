@@ -27,8 +27,8 @@ const (
 	// writers execute 800 a second.
 	SearchBatch, SearchWriters = 10, 16
 
-	// trialIntervals is the least number of intervals of a trial: the backlog is judged by quarters of
-	// the trial.
+	// trialIntervals is the least number of intervals of a trial. To see whether the backlog grows,
+	// quarters of the trial are compared, so each quarter must have several intervals.
 	trialIntervals = 10
 	// rampShare is the initial part of a trial that is not judged: connections are opened,
 	// statements are prepared, and the server adjusts from one rate to another.

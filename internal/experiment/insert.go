@@ -371,8 +371,8 @@ func (e *Env) settle(ctx context.Context, db *target.DB, tables []*engine.Table)
 }
 
 // takeOver continues with the tables of a recorded run. most is the maximum number of rows of the
-// load, 0 if unlimited. While takeOver reads the table, the progress shows the number of rows read,
-// followed by the text of, such as " of about 5,000 rows".
+// load, 0 if unlimited. While takeOver reads the table, the progress shows how many rows are read.
+// The parameter of is the text after this number, such as " of about 5,000 rows".
 func (r *insertRun) takeOver(ctx context.Context, was *result.Record, most int64, of string) (got workload.Resumed, err error) {
 	o := r.trial.Spec.insertOptions(r.trial.layout())
 	o.PeriodRows = was.Run.PeriodRows

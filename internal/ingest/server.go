@@ -35,8 +35,8 @@ func (f *From) whole() bool { return f.Range == rolling.Period{} }
 
 // Server loads the rows of another server's table, in chunks along its primary key, several at a
 // time. A chunk is a batch: its first and last key are recorded before it is sent, so that an
-// interrupted load continues with the same chunks. If the table was loaded before, Server reads it
-// from its last key on.
+// interrupted load continues with the same chunks. If an earlier load of the table has finished,
+// Server reads only the rows after the last key of that load.
 //
 // Without a usable primary key, or with From.Range, nothing is recorded, and an interrupted load
 // begins anew. The destination must then have a key that identifies rows which are already there.

@@ -83,8 +83,8 @@ const (
 	// of the swap.
 	busyWait = 30 * time.Second
 	busyPoll = 200 * time.Millisecond
-	// countTries is how often a period's rows are counted while a lock is not granted. After that, the
-	// whole publication is tried again.
+	// countTries is how often rowmill tries to count a period's rows while the server does not grant
+	// the lock that a count needs. After the last try, the whole publication is tried again.
 	countTries = 30
 	// mostFills limits how often a period's table is filled again because the rolling table was
 	// altered before the swap.

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Limits of a connection; slower clients are cut off. A scrape or a page takes at most the time of
-// a look.
+// Limits of a connection; slower clients are cut off. A scrape or a page waits for a look at the
+// table: at most Options.LookTimeout, less than writeTimeout by default.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second

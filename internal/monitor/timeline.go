@@ -129,8 +129,8 @@ func draw(spans []span, now float64) timeline {
 	return t
 }
 
-// runs combines adjacent periods with the same state, up to the length least, if there are too
-// many periods to draw.
+// runs combines adjacent periods with the same state into runs no longer than least, if there are
+// too many periods to draw. Otherwise each period is a run.
 func runs(spans []span, least float64) [][]span {
 	var out [][]span
 	for i, p := range spans {

@@ -22,9 +22,9 @@ import (
 
 // Every connection uses TLS 1.3. The receiver makes a certificate when it starts, which the sender
 // doesn't check. Instead, each side proves that it knows the token: it sends an HMAC over keying
-// material that only the two ends of this TLS session have. An attacker between them has one
-// session with each of them. These have different keying material, so that a proof is valid in one
-// only.
+// material that only the two ends of this TLS session have. An attacker between the two sides has a
+// session with each side. The two sessions have different keying material, so that a proof made in
+// one is not valid in the other.
 
 // leastToken is the fewest characters of a token.
 const leastToken = 16

@@ -64,8 +64,8 @@ func cellSheet(factors []result.Factor, cells []GridCell) *document.Table {
 	return figureSheet(append(header, "runs", "ratio", "ratio_95_low", "ratio_95_high", "verdict", "incomplete"), rows, figures)
 }
 
-// sheet returns a table with a row for each cell, or for each figure of a configuration. Interval
-// and verdict judge the configuration's first figure, and are only in its row.
+// sheet returns a table with a row for each cell, or for each figure of a configuration. Of a
+// configuration's rows, only the first has the ratio's interval, p and verdict.
 func (c *Comparison) sheet() *document.Table {
 	t := &document.Table{Header: []string{"cell", "against", "rows", "runs", "figure", "unit",
 		"a", "b", "ratio", "ratio_95_low", "ratio_95_high", "p", "p_adjusted", "verdict"}}

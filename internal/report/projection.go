@@ -638,8 +638,8 @@ func tableOf(r *result.Run) string {
 	return ""
 }
 
-// of reports whether a flag is about a setting that is compared on purpose, given as NAME=VALUE.
-// The flag's name of the setting may be longer than NAME.
+// of reports whether the flag is about a setting that is compared on purpose. setting is its
+// NAME=VALUE; the flag may have a longer name that begins with NAME.
 func (f *Flag) of(setting string) bool {
 	name, _, ok := strings.Cut(setting, "=")
 	return ok && (strings.HasPrefix(f.What, name) || f.Kind == name)

@@ -43,8 +43,8 @@ func (s *server) baseTables(q *parse.Query, params bool) error {
 		checked[name] = true
 		r, err := s.ask("SHOW CREATE TABLE " + name)
 		if err != nil {
-			// In its own definition, and outside of its query, the name of a CTE is the name of a table,
-			// which may not exist.
+			// The statement has a CTE of this name. There need not be a table of the name, too: the name
+			// means a table only in the CTE's own definition, and outside of the query with the CTE.
 			refused, ok := errors.AsType[*mysqlwire.ServerError](err)
 			if ok && t.Database == "" && ctes[strings.ToLower(t.Table)] && (refused.Code == codeNoTable || refused.Code == codeNoDatabase) {
 				continue

@@ -3,7 +3,8 @@ package serve
 import "github.com/rowmill/rowmill/internal/mysqlwire"
 
 // Commands for prepared statements that are passed on. A client sends the types of parameters only
-// with the first execution. If that was split, the front adds the types to the next one passed on.
+// with the first execution. If the first execution was split, the server has not got the types, so
+// rowmill adds them to the next execution that it passes on.
 
 // wantHead reads as much of a command for a prepared statement as is needed to decide what to do
 // with it: up to the statement's id and the types of its parameters.
@@ -23,8 +24,8 @@ func (c *client) wantHead() error {
 	return u.want(mysqlwire.HeaderSize + min(size, s.BoundAt()+1+2*s.Params))
 }
 
-// sendTyped passes a COM_STMT_EXECUTE on, and adds the types of its parameters, which it lacks. If
-// they don't fit into one packet, the session ends.
+// sendTyped passes on a COM_STMT_EXECUTE that lacks the types of its parameters, with the types
+// added. If the command with the types doesn't fit into one packet, the session ends.
 func (c *client) sendTyped() error {
 	p, err := c.user.packet(mysqlwire.MaxPayload - 1)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package state stores rowmill's information about rolling tables in their own database, in tables
-// named rowmill_*, so that any host may maintain them: declarations, sealed and archived periods,
-// changes in progress, the log of actions, the ledger of batches and the stale buckets of roll-ups.
+// Package state stores rowmill's information about rolling tables: declarations, sealed and
+// archived periods, changes in progress, the log of actions, the ledger of batches and the stale
+// buckets of roll-ups. The information is in tables named rowmill_* in the database of the rolling
+// tables, so that any host may maintain the rolling tables.
 //
 // Times in these tables are microseconds since 1970 in UTC, and positions are those of package
 // rolling. A method with a table name as an argument accesses only the records about that table.

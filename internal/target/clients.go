@@ -25,8 +25,8 @@ var waySettings = map[string]map[string]Setting{
 // happens if, each second, fewer than a 50th of the clients get the lock.
 var lockWaits = map[string]string{"mariadb": "innodb_lock_wait_timeout", "mysql": "innodb_lock_wait_timeout"}
 
-// patientClients is the number of clients for which the default wait is enough. For more clients,
-// the wait is one second per client: no client gives up if each second one client gets the lock.
+// For up to patientClients clients, the server's default lock wait is enough. For more clients, the
+// lock wait is one second per client: no client gives up if each second one client gets the lock.
 const patientClients = 1000
 
 // ForClients returns a target that accepts n connections and has the settings of way, one of

@@ -234,8 +234,8 @@ func (w *Insert) perTable() int { return (w.opt.Writers + len(w.tables) - 1) / l
 const keptParts = 10
 
 // keepPeriods makes a rolling table keep the rows of --keep-rows in full periods, beside the period
-// that is being filled. --keep-rows must be a multiple of a period's rows. If the period was
-// measured, keepPeriods shortens it so that this is true.
+// that is being filled. --keep-rows must be a multiple of period, the rows of a period. If measured
+// is set, the user has not chosen period: keepPeriods then reduces it to the next such number.
 func (w *Insert) keepPeriods(period int64, measured bool) (int64, error) {
 	keep, unit := w.opt.KeepRows/int64(len(w.tables)), int64(1)
 	if w.preset.axis == rolling.Time {

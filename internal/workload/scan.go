@@ -34,9 +34,9 @@ const (
 	minScanRows = 10
 )
 
-// A Scan fills table fact, which a report of 2010 describes, and asks for the sum for each value of
-// i1 over the first n partitions. Each partition has one value of i1. An answer that differs in a
-// byte from the computed answer is an error.
+// A Scan fills table fact, which a report of 2010 describes. Each partition has one value of i1.
+// The Scan queries the sum of qty*price for each value of i1 in the first n partitions. An answer
+// that differs in a byte from the computed answer is an error.
 type Scan struct {
 	*Insert
 	opt ScanOptions

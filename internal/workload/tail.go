@@ -13,8 +13,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// A tail is the old end of a table: the progress of the deletes, and the waits between inserts
-// and deletes. The zero value is for a table without deletes.
+// A tail is the state of the deletes of a table's oldest rows: how far they are, and how inserts
+// and deletes wait for each other. The zero value is for a table without deletes.
 type tail struct {
 	// keep is the number of rows that deletes leave. Inserts wait while the table has more than
 	// keep+lead rows. most is the maximum number of rows, with the batches in progress.

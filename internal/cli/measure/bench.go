@@ -45,8 +45,8 @@ func BenchCommand(app *cli.App) *cobra.Command {
 	c := cli.Group(&cobra.Command{
 		Use:   "bench WORKLOAD",
 		Short: "Measure a database with a workload",
-		Long: "Measure a database with one of the workloads below, or the storage and the\n" +
-			"maintenance of a table.\n\n" +
+		Long: "Measure a database with one of the workloads below; disk measures storage alone, and\n" +
+			"keep the maintenance of a table.\n\n" +
 			"Ctrl-C ends a run and reports what was measured. `rowmill report` shows the record of a\n" +
 			"run again, `rowmill compare` compares records.",
 		Example: "  rowmill bench insert --layout plain,rolling --html run.html\n" +
@@ -73,8 +73,8 @@ func (a benchmarks) benchInsertCommand() *cobra.Command {
 			"table divided into periods of which two fit into memory. With --repeat they are\n" +
 			"measured several times, in alternating order, so that a change of the machine's\n" +
 			"speed does not affect only one of them.\n\n" +
-			"With --find-rate, the filled table then receives one rate after the other, each for\n" +
-			"the time of --trial, until the highest rate is found at which the backlog stays\n" +
+			"With --find-rate, the filled table then takes inserts at one rate after the other, each\n" +
+			"for the time of --trial, until the highest rate is found at which the backlog stays\n" +
 			"bounded and 99 of 100 operations finish within --p99. The table continues to grow.\n" +
 			"With --keep-rows the table keeps its size: rows are deleted, or periods dropped.\n" +
 			"No trial begins after --time.\n\n" +

@@ -21,8 +21,8 @@ type Server struct {
 	// ShortWait makes the connection of a writer or a querier wait for a lock for at
 	// most a second.
 	ShortWait func(connection any) error
-	// Survive are statements of a transaction after which the server, in a deadlock, rolls back the
-	// other transaction.
+	// Survive are statements with which a transaction begins, so that the server, if there is a
+	// deadlock, rolls back the other transaction.
 	Survive []string
 	// Lock locks the table small against reading, within a transaction. Unlock releases the lock; ""
 	// means the end of the transaction.

@@ -60,9 +60,9 @@ func newEncoder(d dialect, t *engine.Table) encoder {
 	return e
 }
 
-// appendInsert appends an INSERT of rows of b, as literals, beginning with the given row. It adds
-// rows up to but not including to, while the statement may have more rows and has at most limit
-// bytes. It returns the first row that isn't in the statement.
+// appendInsert appends an INSERT of rows [row, to) of b, with values as literals. It leaves out the
+// last rows if the statement would have too many rows, or more than limit bytes; the first row is
+// always included. It returns the first row that isn't in the statement.
 func (e *encoder) appendInsert(dst []byte, b *engine.Batch, row, to, limit int) ([]byte, int) {
 	start := len(dst)
 	dst = e.appendRow(append(dst, e.prefix...), b, row)

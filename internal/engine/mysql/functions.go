@@ -438,8 +438,8 @@ func extremeRecipe(c engine.AggregateCall, same engine.Recipe, mysql bool) (engi
 			same.Steps[0] = engine.MergeMax
 		}
 		if mysql && c.Result.Class == engine.ClassDecimal && c.Result.Precision-c.Result.Scale >= integerDigits && (c.Result.Scale == 0 || c.Computed) && computed(c.Inputs[0]) {
-			// The type of FLOOR of a large integer has fewer digits than its values. A server that stores an
-			// extreme which is too large for this type stores the type's largest value.
+			// FLOOR of large integers returns values with more digits than its type has. A server that
+			// stores an extreme which is too large for this type stores the type's largest value.
 			same.Tie = "ABS($1) = " + largest(c.Result)
 		}
 		return same, true

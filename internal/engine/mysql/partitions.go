@@ -225,8 +225,8 @@ type bounded struct {
 }
 
 // layOut makes a layout of ordered partitions. Each partition begins where the previous one ends.
-// The first one begins at the floor's end; without a floor, it is taken for one period of the
-// table's grid, which has the same end.
+// The first one begins at the floor's end. Without a floor, the catalog doesn't say where the first
+// one begins: it gets the begin of the period of the table's grid that has the same end.
 func layOut(t *engine.Table, have []bounded) (layout, error) {
 	var l layout
 	for i, h := range have {

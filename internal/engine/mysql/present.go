@@ -349,8 +349,8 @@ func (l *link) comment() string { return `srv "` + l.server + `"` }
 // tableCharset matches the character set and the collation in the options of a table.
 var tableCharset = regexp.MustCompile(`(?i)\b(?:(?:DEFAULT\s+)?(?:CHARSET|CHARACTER\s+SET)|(?:DEFAULT\s+)?COLLATE)\s*=?\s*\w+`)
 
-// spiderTable returns the statement that creates a head: the owner's declaration without the
-// options of storage.
+// spiderTable returns the statement that creates a head's table. It has the declared columns and
+// keys and, of the declared table options, only the character set and the collation.
 func (d dialect) spiderTable(h *engine.Head, links []link) string {
 	q, options := h.Table.Definition.Split(d.Quote(h.Table.Name))
 	q = "CREATE OR REPLACE TABLE" + strings.TrimPrefix(q, "CREATE TABLE")

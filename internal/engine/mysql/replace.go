@@ -105,9 +105,9 @@ type proving struct {
 // lockedRows is how many rows can be compared under the table's lock in some 20 ms.
 const lockedRows = 20_000
 
-// prove checks the proofs of the old partitions, if these have many rows, in a transaction that
-// locks the rows and the gaps between them. Other clients can still read, and write to other
-// partitions.
+// prove checks the proofs before the table is locked if they are about many rows; proofs of few
+// rows are left to again. The check runs in a transaction that locks the rows and the gaps between
+// them: other clients can still read, and write to other partitions.
 func (c *changer) prove(ctx context.Context, s engine.Replace) *proving {
 	p := &proving{of: s}
 	if len(s.Proofs) == 0 {

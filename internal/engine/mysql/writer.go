@@ -173,8 +173,9 @@ func (w *writer) send(b *engine.Batch, from, to int) (affected int64, err error)
 	return res.RowsAffected()
 }
 
-// maxStatements is the number of prepared statements that a writer keeps. Each is for a number of
-// rows: the usual number, the rest of a batch, and a few more.
+// maxStatements is the number of prepared statements that a writer keeps. Each inserts a fixed
+// number of rows. Most batches need two of them: for a full statement, and for the rest of the
+// rows.
 const maxStatements = 4
 
 func (w *writer) sendPrepared(b *engine.Batch, from, to int) (driver.Result, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowmill/rowmill/rolling"
 )
 
-// lockTries is how often a step tries to get its lock. Each attempt lasts up to lockWait: half a
-// minute in all. New statements queue behind the step for one attempt at most.
+// lockTries is how often a step tries to get its lock. Each attempt lasts up to lockWait, all of
+// them together half a minute. New statements queue behind the step for one attempt at most.
 const lockTries = 15
 
 // Apply implements engine.DB. DDL runs on a separate connection with a short

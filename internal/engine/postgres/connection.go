@@ -199,9 +199,9 @@ func (d dialect) searchPath() string {
 	return "SET search_path = " + d.path
 }
 
-// prepareSession prepares a connection. It sends the SET statements in one message, and the query
-// that sets the search path in a second one: in the transaction of the first, the query could block
-// if the account's transactions are read-only and deferrable by default.
+// prepareSession prepares a connection. It sends the SET statements in one message. The first
+// connection sets the search path by a query, in a second message: in one transaction with the SET
+// statements, the query could block if transactions are read-only and deferrable by default.
 func (db *server) prepareSession(ctx context.Context, c *pgconn.PgConn, s engine.Connect) error {
 	statements := db.dialect.session(s)
 	messages := []string{strings.Join(statements, "; ")}

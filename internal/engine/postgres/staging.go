@@ -162,8 +162,8 @@ func (s *staging) Finish(ctx context.Context) (engine.Staged, error) {
 	return s.done, err
 }
 
-// index builds an index. If q is the primary key, some rows have equal keys, and duplicates may be
-// skipped, index deletes the surplus rows and builds the primary key again.
+// index runs q, which builds an index. If q fails because rows have the same primary key, and
+// duplicates may be skipped, index deletes the surplus rows and runs q again.
 func (s *staging) index(q string) error {
 	if s.unique == "" || !strings.Contains(q, " PRIMARY KEY ") {
 		return s.Conn.run(q)

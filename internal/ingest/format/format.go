@@ -80,8 +80,8 @@ type Format struct {
 	SkipLines int `json:"-"`
 	// Encoding is the encoding of the text, as Encoding returns it. A byte order mark needs none.
 	Encoding string `json:"-"`
-	// Columns are the columns of the fields, in order, or Skipped. If nil, the header names them;
-	// without a header, they are all writable columns of the table.
+	// Columns has the column of each field, in order; Skipped stands for a field that isn't loaded. If
+	// Columns is nil, the header names the columns; without a header, all writable columns are meant.
 	Columns []string `json:"-"`
 	// Dumps are the kinds of dumps that can be read; dump is the kind of the source.
 	Dumps []engine.Dump `json:"-"`

@@ -54,7 +54,8 @@ type Parser struct {
 	seen   []bool  // the columns present in the object
 
 	// absent is a bitmap of the columns that get their default in the current row; empty means none.
-	// rowShapes has each row's shape if rows are objects, shapes has all shapes so far, by bitmap.
+	// rowShapes has the shape of each row, if rows are objects. shapes has the shapes of all rows so
+	// far, by their absent.
 	absent    []byte
 	rowShapes []*shape
 	shapes    map[string]*shape

@@ -257,8 +257,8 @@ func (j checker) checkRows(ctx context.Context, key []engine.SchemaColumn, in ro
 	return e, outside, n, nil
 }
 
-// strays completes the error that there are too many periods: it tells which rows lie outside of
-// the newest periods that are possible. A few such rows, e.g. with wrong years, may be the cause.
+// strays adds to the error tooMany which rows lie outside of the newest mostPeriods periods. A few
+// rows, e.g. with wrong years, may be the cause of too many periods.
 func (j checker) strays(ctx context.Context, key []engine.SchemaColumn, all extent, tooMany error) error {
 	now, err := j.now(ctx, all)
 	if err != nil {

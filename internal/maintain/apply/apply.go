@@ -1,8 +1,9 @@
 // Package apply plans what rowmill apply and rowmill remove change on a server, and executes the
 // plan. rowmill apply creates a rolling table, takes over a partitioned one, or changes one that
-// was applied before; rowmill remove gives a table back. For a plain table the Plan says that
-// package adopt converts it. A Plan has its statements, notes for the owner, and a list of what
-// retention will remove. Each step may be repeated after a crash.
+// was applied before. rowmill remove leaves a table with its rows, and removes what is rowmill's.
+// For a plain table the Plan says that package adopt converts the table. A Plan has its statements,
+// notes for the owner, and a list of what retention will remove. Each step may be repeated after a
+// crash.
 package apply
 
 import (

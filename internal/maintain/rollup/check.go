@@ -264,8 +264,8 @@ const (
 	lastRecount   = firstRecount * recountFactor * recountFactor * recountFactor * recountFactor * recountFactor * recountFactor
 )
 
-// LateBound describes the maximum time for which roll-ups and live views may lack
-// late rows, for messages.
+// LateBound returns a text for messages: for how long roll-ups and live views may
+// lack late rows at most.
 func (s *Set) LateBound() string {
 	switch {
 	case s.declared.Exact:

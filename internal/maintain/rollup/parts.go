@@ -113,9 +113,9 @@ func (s prover) other(was *state.Parts, now *engine.PartIdentities) string {
 	return ""
 }
 
-// since returns the time, in seconds, from which on a partition that was written may have left the
-// table. That is the time of the recorded comparison. If the server's clock was set back, the time
-// of writing proves nothing, and since returns 1.
+// since returns the time of the recorded comparison, in seconds. A partition that was last written
+// before that time has not left the table after the comparison. If the server's clock was set back,
+// the time of the last write proves nothing, and since returns 1.
 func since(was state.Compared, now *engine.PartIdentities) int64 {
 	if now.Now < was.At {
 		return 1

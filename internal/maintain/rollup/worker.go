@@ -12,8 +12,9 @@ import (
 	"github.com/rowmill/rowmill/internal/state"
 )
 
-// A worker has exclusive control of a table's roll-ups, across all processes. Because only workers
-// consume notes and mark buckets, it can compute outside of transactions, so that nobody waits.
+// A worker has exclusive control of a table's roll-ups, across all processes. Only workers consume
+// notes and mark buckets as stale. Therefore a worker can compute buckets outside of transactions,
+// so that no insert waits for it.
 type worker struct {
 	*Set
 	conn *sql.Conn

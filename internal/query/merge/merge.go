@@ -26,8 +26,8 @@ type Sink interface {
 }
 
 // A Memory merges partial rows in hash tables. Each worker has tables of its own, which Finish
-// merges. If its tables need more memory than the limit, a worker spills them: it passes each group
-// on as one partial row.
+// merges. If a worker's tables need more memory than the limit, the worker spills them: it passes
+// each group on as one partial row.
 type Memory struct {
 	plan    *plan.Plan
 	slots   []slot

@@ -410,8 +410,8 @@ func (g *grouped) tellsApart(list []*parse.Expr) bool {
 	})
 }
 
-// checkSort refuses an ORDER BY expression with an alias of the select list, such as ORDER BY n+1
-// for COUNT(*) AS n, if the server doesn't sort by it.
+// checkSort refuses an ORDER BY expression that contains an alias of the select list, such as ORDER
+// BY n+1 for COUNT(*) AS n, if the server sorts wrongly by such expressions.
 func (g *grouped) checkSort(e *parse.Expr) error {
 	if !g.traits.MissortsAliases {
 		return nil

@@ -321,8 +321,8 @@ func (g *grouped) findAggregates() error {
 	return nil
 }
 
-// addAggregate adds a call, unless the list already has the same call. later reports a call after
-// the select list (in HAVING, for example), which may use the aliases of the select list.
+// addAggregate adds a call, unless the list already has the same call. later says that the call is
+// in a clause after the select list, such as HAVING, and so may use the select list's aliases.
 func (g *grouped) addAggregate(e *parse.Expr, later bool) error {
 	if g.aggregateOf(e) != nil {
 		return nil

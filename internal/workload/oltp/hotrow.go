@@ -420,8 +420,8 @@ func (c *hotClient) commit(ctx context.Context, user string) error {
 	case HotOneTrip:
 		statements = []string{strings.Join(statements, "; ")}
 	case HotAppend:
-		// A repeated run keeps the time of its event: the roll-up waits for the event of that time, and
-		// the key, which contains the time, prevents a second row.
+		// If the transaction is repeated, its event keeps the time: the roll-up waits for an event with
+		// this time, and the key, which contains the time, prevents a second row.
 		if c.event.Load() == 0 {
 			c.w.mu.Lock()
 			c.event.Store(time.Now().Unix())

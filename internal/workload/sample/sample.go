@@ -457,9 +457,9 @@ func (l *learning) heavy(c *learner) (out []float64) {
 	return out[:min(len(out), mostHeavy)]
 }
 
-// distinct learns how many different values a column has whose values recur independently of time.
-// It computes the number from how often distant rows have the same value, or takes it from the
-// server's statistics.
+// distinct is for a column whose values recur independently of time: it learns how many different
+// values the column has. It computes this number from how often distant rows have the same value,
+// or takes it from the server's statistics.
 func (l *learning) distinct(c *learner, far, matches float64, v *rolling.ColumnValues) {
 	v.Heavy = l.heavy(c)
 	sum, squares := 0.0, 0.0
