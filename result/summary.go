@@ -107,8 +107,8 @@ func (r *Record) beside(s *Summary) {
 	}
 }
 
-// distributions calls function of for each interval, and adds up the distributions that it returns,
-// by operation. It omits damaged distributions, and returns an error that counts them.
+// distributions adds up, by operation, the distributions that the function of returns for the
+// intervals. It omits damaged distributions, and returns an error that counts them.
 func (r *Record) distributions(of func(*Interval) map[string]Histogram) (map[string]*Merger, error) {
 	sums := map[string]*Merger{}
 	var first error

@@ -50,8 +50,8 @@ type TablesCost struct {
 	PSSBytes  int64 `json:"pss_bytes,omitempty"`
 	OpenFiles int   `json:"open_files,omitempty"`
 	Processes int   `json:"processes,omitempty"`
-	// DiskBytes and Files are the size and number of files of the data directory. ListSeconds is the
-	// time to list it, as a backup does.
+	// DiskBytes and Files are the total size and the number of the files in the data directory.
+	// ListSeconds is the time to list the directory, as a backup does.
 	DiskBytes   int64   `json:"disk_bytes,omitempty"`
 	Files       int     `json:"files,omitempty"`
 	ListSeconds float64 `json:"list_seconds,omitempty"`

@@ -35,8 +35,8 @@ func flagChoices() map[string][]string {
 	}
 }
 
-// finish sets two properties of the command c and all commands below it: its help lists the flags
-// in the order of their definition, and shells complete the values of its flags.
+// finish changes the command c and all commands below it: the help of each lists the flags in the
+// order of their definition, and shells complete the values of the flags.
 func finish(c *cobra.Command) {
 	choices := flagChoices()
 	c.Flags().SortFlags = false

@@ -133,9 +133,9 @@ type NoteRow struct {
 	// value of t's By column. The trigger adds one value that stands for the writer: its transaction,
 	// if possible.
 	Values func(by string) []string
-	// Watermark is a scalar subquery for a position. Rows below it are late, and are noted. Engines
-	// with concurrent transactions note all rows, because a row may become late before its transaction
-	// commits.
+	// Watermark is a scalar subquery for a position. Rows below this position are late, and are noted.
+	// Engines with concurrent transactions note all rows, because a row may become late before its
+	// transaction commits.
 	Watermark string
 }
 

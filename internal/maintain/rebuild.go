@@ -233,9 +233,9 @@ func unswapped(err error) string {
 }
 
 // abandonRebuild ends a rebuild whose copy can't be used. It removes the copy, and breaks the seals
-// of the periods, so that they are sealed and rebuilt again. It leaves out the periods in lost,
-// which other programs have dropped. If the server was killed between two statements of the swap, a
-// table of r.Out has the rows of a period, and these rows are put back.
+// of the periods, so that the periods are sealed and rebuilt again, except those in lost, which
+// other programs have dropped. If the server was killed between two statements of the swap, a table
+// of r.Out has the rows of a period, and abandonRebuild puts these rows back.
 func (t rebuilder) abandonRebuild(ctx context.Context, c *state.Change, r *rebuilding, why string, lost []rolling.Partition) (string, error) {
 	for _, out := range r.Out {
 		there, err := t.Exists(ctx, out)

@@ -254,8 +254,8 @@ func ProcessCPU(pid int) (seconds float64, err error) {
 const (
 	// kernelThread is PF_KTHREAD of the kernel's include/linux/sched.h.
 	kernelThread = 0x00200000
-	// betweenThreads is the least time between two readings of the threads: a machine has some hundred
-	// of them, or thousands if it has many cores.
+	// betweenThreads is the least time between two readings of the kernel's threads: a machine has
+	// some hundred such threads, or thousands if it has many cores.
 	betweenThreads = time.Second
 )
 

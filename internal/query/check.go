@@ -300,8 +300,8 @@ func sortsAlike(c engine.ResultColumn, a, b []byte) bool {
 	return bytes.Equal(a, b)
 }
 
-// finish pairs the rows that only the whole answer has with the rows that only the pieces have: the
-// first of the ones with the first of the others, and so on.
+// finish pairs the rows that only the whole answer has with the rows that only the pieces have:
+// first with first, second with second, and so on.
 func (c *compared) finish() {
 	var missing []int
 	for i, is := range c.used {

@@ -235,7 +235,7 @@ func (l *launch) committed(ctx context.Context) (n int64, at string, err error) 
 }
 
 // joinedGalera returns an error until a member has received everything that the other members had
-// committed. To find out, it runs a query with wsrep_sync_wait, which returns only then.
+// committed: it runs a query with wsrep_sync_wait, which the member doesn't answer before.
 func joinedGalera(ctx context.Context, socket string) error {
 	status, err := queryMySQL(ctx, socket, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_local_state_comment', 'wsrep_ready')")
 	if err != nil {

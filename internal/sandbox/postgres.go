@@ -187,9 +187,9 @@ func preparePostgres(_ context.Context, l *launch) error {
 	if err := removeSharedMemory(l.dataDir); err != nil {
 		return err
 	}
-	// No server uses the directory: if these files are there, a server that was killed has left them.
-	// If that server's process id now belongs to another process, the next server would refuse to
-	// start.
+	// No server uses the directory. A postmaster.pid or a socket in it was left by a server that was
+	// killed. If that server's process id now belongs to another process, the next server would refuse
+	// to start.
 	stale := []string{filepath.Join(l.dataDir, "postmaster.pid")}
 	for _, dir := range []string{l.dir, filepath.Dir(l.socket)} {
 		names, err := postgresSockets(dir)

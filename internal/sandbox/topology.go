@@ -191,6 +191,6 @@ func (i Info) Name(number int) string {
 	return fmt.Sprintf("node %d", number)
 }
 
-// followTimeout is how long a replica that was just started may take to receive the changes of its
-// source: none, or those that a kept replica missed while it was stopped.
+// followTimeout is how long a replica that was just started may take to receive its source's
+// changes. A new replica has missed none, a kept one those made while the replica was stopped.
 const followTimeout = startTimeout

@@ -22,8 +22,8 @@ type Counts struct {
 	// Updated rows have changed a row with the same key.
 	Updated int64 `json:"updated"`
 	// Duplicate rows were not inserted, because the table has a row with their key. Some are compared
-	// with the table's row. Different counts those with other values than the table's row, Repeated
-	// those whose row in the table is from the same source. A row may be counted in both.
+	// with the table's row. Different counts the compared rows with other values than the table's row.
+	// Repeated counts the rows whose key the same source has loaded. A row may be counted in both.
 	Duplicate int64 `json:"duplicate"`
 	Different int64 `json:"different"`
 	Repeated  int64 `json:"repeated"`

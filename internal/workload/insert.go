@@ -64,7 +64,7 @@ type InsertOptions struct {
 	// is the number of periods to keep, including the newest; 0 is all.
 	PeriodRows  int64
 	KeepPeriods int
-	// Patience is how long creating or dropping a period is retried after it failed because of a
+	// Patience is how long the creation or the drop of a period is retried if it failed because of a
 	// lock or the connection; 0 is 30 seconds.
 	Patience time.Duration
 	// KeepRows limits the size of all tables together: while rows are inserted, the oldest rows of a

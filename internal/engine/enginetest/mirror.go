@@ -154,7 +154,7 @@ func (s keepers) mirror(t *testing.T) {
 }
 
 // keys checks that a row is found by the text of each of its values. It then checks that CopyRows
-// copies rows, and that for a row whose key already exists, it fails or, with Skip, keeps the
+// copies rows, and that CopyRows fails if a row's key already exists or, with Skip, keeps the
 // existing row.
 func (s keepers) keys(t *testing.T) {
 	db := s.open(t)

@@ -48,7 +48,7 @@ func (dialect) Quote(ident string) string {
 }
 
 // stored returns a table's name in the form in which InnoDB and the performance schema store it.
-// Other views don't need this form: they compare names by the server's rules about case.
+// Other views need no such form: they compare names by the server's rules about case.
 func (d dialect) stored(name string) string {
 	if d.folds {
 		return strings.ToLower(name)

@@ -302,7 +302,7 @@ var unquoted = strings.NewReplacer("'", "", `\`, "")
 
 // HaveTriggers implements engine.SumWords. CHAR(39) and CHAR(92) are a quote and a backslash in any
 // sql_mode. The condition on EVENT_OBJECT_SCHEMA keeps MariaDB from opening the tables of every
-// database; with the one on EVENT_OBJECT_TABLE, it opens only one table.
+// database; with a condition on EVENT_OBJECT_TABLE as well, MariaDB opens only one table.
 func (words) HaveTriggers(table string) string {
 	q := "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE, REPLACE(REPLACE(ACTION_STATEMENT, CHAR(39), ''), CHAR(92), '') " +
 		"FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE() AND EVENT_OBJECT_SCHEMA = DATABASE()"

@@ -126,8 +126,8 @@ func (d dialect) forget(t *engine.Table, p rolling.Partition) string {
 	return fmt.Sprintf("DELETE FROM rowmill_periods WHERE table_name = %s AND name = %s", quoteText(t.Name), quoteText(p.Name))
 }
 
-// layout renders the view of the periods in parts. The view has the table's columns and those in
-// more. For a declared table, layout also renders the view's triggers.
+// layout renders the view of the periods in parts. The view has the table's columns and the columns
+// in more. For a declared table, layout also renders the view's triggers.
 func (d dialect) layout(t *engine.Table, parts []rolling.Partition, more ...rolling.DefinedColumn) []string {
 	names := columnNames(t)
 	var columns []rolling.DefinedColumn

@@ -263,8 +263,8 @@ type Column struct {
 	hints, formed bool
 }
 
-// newColumn returns the Column that reads the values of a column, and the column in which they are
-// sent. Numbers of a key are sent as numbers, so that keys are compared as numbers.
+// newColumn returns the Column that reads the values of c, and the engine.Column of the batches
+// that send them. Numbers of a key are sent as numbers, so that keys are compared as numbers.
 func newColumn(c engine.SchemaColumn, caps engine.Capabilities, n *value.Notation, key bool) (Column, engine.Column, error) {
 	own := *n
 	own.TimeFormat = n.TimeFormatOf(c.Name)

@@ -65,7 +65,7 @@ func CancelLeave(ctx context.Context, o Options) error {
 }
 
 // PlanLeave returns the statements of Leave, in the form of Planned.Statements. If Leave is in
-// progress, it returns a comment. It fails if Leave would refuse.
+// progress, PlanLeave returns only a comment that says so. It fails if Leave would be refused.
 func PlanLeave(ctx context.Context, o Options) ([]string, error) {
 	j, err := open(ctx, o)
 	if err != nil {

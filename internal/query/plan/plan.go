@@ -145,8 +145,8 @@ type Piece struct {
 	// Text is the text of a piece in which derived tables replace tables of other servers; ""
 	// otherwise.
 	Text string
-	// Node is the index of the server with the piece's rows; 0 on a single server. On another server,
-	// Server is its name and Table the table there.
+	// Node is the index of the server with the piece's rows; 0 on a single server. If the rows are on
+	// another server, Server is the name of that server, and Table is the table on it.
 	Node   int
 	Server string
 	Table  *engine.TableParts

@@ -140,8 +140,8 @@ func (u *Query) Text(l *Level, ranges []rolling.Period) string {
 	return parse.Replace(u.text, append(slices.Clone(l.edits), parse.Edit{Span: u.sel.From[0].Name, Text: u.operand(l.RolledLevel, ranges)}))
 }
 
-// operand returns a derived table with a level's rows in these ranges. In it, the column of the
-// buckets has the name of the table's time column.
+// operand returns a derived table with a level's rows in ranges. The derived table's column of
+// buckets has the name of the time column of the rolled-up table.
 func (u *Query) operand(l *engine.RolledLevel, ranges []rolling.Period) string {
 	quote := u.reader.Dialect().Quote
 	bucket := quote(engine.RolledBucket)

@@ -20,8 +20,8 @@ import (
 	"github.com/rowmill/rowmill/internal/figure"
 )
 
-// svgWidths are the widths at which a chart is drawn if it is alone in its row, if there are two,
-// and if there are three. The page scales it.
+// svgWidths are the widths at which a chart is drawn if its row has one chart, two charts, and
+// three charts. The page scales the charts.
 var svgWidths = []float64{1160, 560, 370}
 
 const svgHeight = 300

@@ -76,8 +76,8 @@ type Column struct {
 	Salt    uint64
 }
 
-// Generator returns a generator of the column's values, in which the caller sets the Source, and
-// the number of different values that it can make. It refuses, with a hint, a declared description
+// Generator returns a generator of the column's values, and how many different values it can make.
+// The caller sets the generator's Source. Generator refuses, with a hint, a declared description
 // that doesn't fit the type, e.g. a length for integers. The error is ErrNoValues if no values of
 // the type are known.
 func (c *Column) Generator() (g Generator, space int64, err error) {
