@@ -293,7 +293,7 @@ func (r *reader) rollups(s *engine.Schema, p *Proposal) {
 }
 
 // period chooses the period: the length of the existing partitions, or else the longest period of
-// which two fit into memory.
+// which two fit into memory. If that can't be computed, it guesses a day, or a million rows.
 func (r *reader) period(ctx context.Context, s *engine.Schema, p *Proposal) error {
 	t := &engine.Table{Name: s.Name, By: p.Time.Column, Bounds: s.Bounds, Epoch: epochs[p.Time.Unit], PrimaryKey: s.PrimaryKey}
 	axis := rolling.Time

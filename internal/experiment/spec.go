@@ -195,8 +195,8 @@ func Recorded(run *result.Run) (*Spec, error) {
 	return s, nil
 }
 
-// Settings lists what the Spec sets about a run, except for its target, preset and
-// layout: "batch=100 rows=2000".
+// Settings lists what the Spec sets about a run, such as "batch=100 rows=2000", without
+// the workload, the targets, the layouts, the table or its preset, and DropExisting.
 func (s *Spec) Settings() string {
 	rest := *s
 	rest.Workload, rest.Preset, rest.Targets, rest.Layouts, rest.DropExisting, rest.Table = "", "", nil, nil, false, nil

@@ -389,7 +389,7 @@ type meter struct {
 }
 
 // advance returns the growth of the figure and the time in seconds since the last value. It returns
-// false for the first value and for a value below the last one.
+// false for the first value, for a value below the last one, and for NaN, which it doesn't keep.
 func (m *meter) advance(v float64, at time.Time) (grown, seconds float64, ok bool) {
 	if math.IsNaN(v) {
 		return 0, 0, false

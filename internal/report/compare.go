@@ -105,8 +105,8 @@ func (s *gridSide) varied() (out []string) {
 }
 
 // ids returns an id of each cell; cells of two sides with the same id are a pair. An id has the
-// cell's levels of the factors that either side varies, and a number if several cells have the same
-// levels.
+// cell's levels of the factors that either side varies, and a number, by which cells with the same
+// levels differ.
 func (s *gridSide) ids(other *gridSide) (out []string) {
 	varied, seen := append(s.varied(), other.varied()...), map[string]int{}
 	for _, c := range s.cells {

@@ -173,9 +173,9 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// locked calls fn, which takes a table's lock, until fn gets the lock. Each call waits a limited
-// time, in which other statements on the table queue behind it. In the pauses between calls, these
-// statements proceed. locked reports who holds the lock.
+// locked calls fn, which takes a table's lock, until fn gets the lock, lockTries times at most.
+// Each call waits a limited time, in which other statements on the table queue behind it. In the
+// pauses between calls, these statements proceed. locked reports who holds the lock.
 func (j *job) locked(ctx context.Context, table, what string, fn func() error) error {
 	who := ""
 	err := engine.Retry{First: firstPause, Last: lastPause, Tries: lockTries, Waiting: func(err error) error {
