@@ -10,8 +10,8 @@ const Unmaintained = "unmaintained"
 type Keep struct {
 	// Longest is the insert that took longest.
 	Longest KeepStall `json:"longest"`
-	// StallMS is the time from which an insert counts as slow, in milliseconds. Stalls are the periods
-	// of time in which inserts were slow, in order. Slow is the number of slow inserts.
+	// An insert counts as slow if it takes StallMS milliseconds or longer. Stalls are the periods of
+	// time in which inserts were slow, in order. Slow is the number of slow inserts.
 	StallMS float64     `json:"stall_ms"`
 	Stalls  []KeepStall `json:"stalls"`
 	Slow    int64       `json:"slow_inserts"`

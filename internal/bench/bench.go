@@ -68,8 +68,8 @@ type Config struct {
 	// more than the time that a server's restart takes.
 	RetryFor time.Duration
 	// Sample, if set, returns the figures of the interval that has just ended. The ctx of Sample ends
-	// after the length of an interval, but at least 0.1 and at most 2 seconds. Sample never runs
-	// together with Observe.
+	// after the length of an interval: after 0.1 seconds at least, and after 2 seconds at most. Sample
+	// never runs together with Observe.
 	Sample func(ctx context.Context, elapsed time.Duration) map[string]float64
 	// Observe receives each interval when it ends, including the last interval of a failed run. An
 	// error of Observe ends the run.

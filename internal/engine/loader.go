@@ -31,8 +31,8 @@ type Loader interface {
 	// is a batch of one row, without NULL. Has is one round trip within the transaction, and sees what
 	// was committed before the transaction's first Has. After an error the transaction has ended.
 	Has(ctx context.Context, rows ...Rows) ([]bool, error)
-	// Compare finds the rows of t with the primary keys of rows [from, to) of b, within the
-	// transaction, compares them with b, and passes each to fn. cols describe all columns of t. Two
+	// Compare finds, within the transaction, the rows of t with the primary keys of rows [from, to) of
+	// b, and calls fn with each and its first difference from b. cols describe all columns of t. Two
 	// values are equal if the server stores them alike: in a decimal column, 1.0 equals 1.00; texts
 	// that are equal only by their collation differ. After an error the transaction has ended.
 	Compare(ctx context.Context, t *Table, cols []SchemaColumn, b *Batch, from, to int, fn func(Compared)) error

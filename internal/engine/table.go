@@ -68,8 +68,8 @@ type Table struct {
 	// Ignore makes inserts skip rows whose primary key exists, in the table or earlier in the batch,
 	// and no other rows. It is INSERT IGNORE on MySQL, and ON CONFLICT DO NOTHING on others.
 	Ignore bool
-	// Update makes a Loader replace the other Columns of a row whose primary key exists, in the table
-	// or earlier in the batch: the last row wins. The primary key must be the table's only unique key.
+	// Update: if the primary key of a row exists, in the table or earlier in the batch, a Loader
+	// replaces all other Columns of the existing row. The primary key must be the only unique key.
 	Update bool
 	// ServerKey names the Auto column whose values the server assigns; batches don't have that column.
 	ServerKey string

@@ -2,8 +2,8 @@
 // and without duplicates, even if any process is killed at any time.
 //
 // A source is divided into batches at record boundaries. A batch is identified by its source, its
-// byte range and the hash of those bytes. The cuts of a file are recorded in the database before a
-// batch is sent, and the batch's line of the ledger commits in one transaction with its rows. An
+// byte range and the hash of those bytes. The byte range of a file's batch is recorded in the
+// database before the batch is sent, and the batch's line of the ledger commits with its rows. An
 // interrupted load therefore resumes with exactly the same batches, and the ledger refuses a batch
 // that is already in the table. A stream can't be read twice, so it is first written to a spool,
 // whose records are the batches.

@@ -15,7 +15,7 @@ import (
 const targetPrefix = "sandbox:"
 
 // A parameter is one setting of a target. It points to its value: a text, a size in bytes, a
-// number, or true or false. The parameter "set" points to none.
+// number, or true or false. The parameter "set" points to no value.
 type parameter struct {
 	key    string
 	text   *string

@@ -77,7 +77,7 @@ func (r *asker) Prepare(int) {
 }
 
 // refreshEvery is the number of queries after which an asker refreshes the number of inserted
-// rows, which costs more than drawing the values.
+// rows: a refresh costs more than drawing a query's values.
 const refreshEvery = 32
 
 // live returns a range of rows that certainly exist in the table, apart from rows in doubt; it is

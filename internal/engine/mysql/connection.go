@@ -257,9 +257,9 @@ func numberIn(v driver.Value) (int64, error) {
 	return 0, fmt.Errorf("got %T, want an integer", v)
 }
 
-// A conn is a driver's connection without database/sql, for one goroutine. Its watch interrupts it
-// when a context ends. The driver's own way, passing it a context that can be cancelled, would wake
-// a goroutine for every statement.
+// A conn is a driver's connection without database/sql, for one goroutine. When a context ends, the
+// conn's watch interrupts the conn. Without the watch, the driver would have to get the context,
+// and would then wake a goroutine for every statement.
 type conn struct {
 	db   *server
 	conn driver.Conn

@@ -84,8 +84,8 @@ static int rowmill_bind(void *stmt, const unsigned char **at, int values) {
 
 // rowmill_run runs the statement `times` times, each time with the next `values` values at p. For a
 // query it computes each row completely and returns the number of rows. Otherwise it returns how
-// many rows the statement has changed, without those that triggers changed. An error is a negated
-// code.
+// many rows the statement has changed, without those that triggers changed. If the statement fails,
+// it returns SQLite's error code, negated.
 static long long rowmill_run(void *db, void *stmt, const unsigned char *p, int values, int times) {
 	long long n = 0;
 	int rc = DONE, query = sqlite3_column_count(stmt) > 0;

@@ -16,8 +16,8 @@ import (
 // A Share selects the rows of a source that one load sends to its node. Other loads of the same
 // source send the other rows to the table's other nodes. Each load has its own ledger on its node.
 type Share struct {
-	// By is the column that decides. Has reports whether a row with this value belongs to the share.
-	// With Positions, Has gets the row's position on the table's axis instead of the value.
+	// By is the column that decides which rows belong to the share: Has is called with its value. With
+	// Positions, Has is called with the row's position on the table's axis instead.
 	By        string
 	Positions bool
 	Has       func(key int64) bool
