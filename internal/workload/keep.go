@@ -66,7 +66,7 @@ type Keep struct {
 
 // KeepNotes are the observations of a Keep about its inserts.
 type KeepNotes struct {
-	// Stalls are inserts that took longer than KeepOptions.Stall, ordered by their ends; Slow is the
+	// Stalls are inserts that took KeepOptions.Stall or longer, ordered by their ends; Slow is the
 	// number of all such inserts, listed or not.
 	Stalls []SlowInsert
 	Slow   int64
