@@ -54,7 +54,7 @@ func (f *limitFlags) check(shown bool) error {
 	case !(f.nice >= 0 && f.nice <= 100):
 		return cli.Usagef("--nice 1", "--nice %v: want 0 to 100", f.nice)
 	case f.lag < 0:
-		return cli.Usagef("--max-lag 10s", "--max-lag %s: want 0s, which is any lag, or more", f.lag)
+		return cli.Usagef("--max-lag 10s", "--max-lag %s: want 0s, which allows any lag, or more", f.lag)
 	case f.lag > 0 && len(f.replicas) == 0:
 		return cli.Usagef(example, "--max-lag %s: name each replica whose lag counts with --replica URL", f.lag)
 	case f.lag == 0 && !shown && len(f.replicas) > 0:

@@ -51,7 +51,7 @@ func (f *cellFlags) define(flags *pflag.FlagSet) {
 func (f *cellFlags) defineOutputs(flags *pflag.FlagSet) {
 	seedVar(flags, &f.spec, "`number` that all rows and all selects derive from")
 	f.out.define(flags, "write the run records, one for each cell, to this `file`, replacing it (default none)", " of rates and latencies", "", "matrix as JSON instead of text")
-	flags.BoolVar(&f.spec.DropExisting, "drop-existing", false, "drop an existing table that has the name of the benchmark's, with all its rows (default false)")
+	dropExistingVar(flags, &f.spec.DropExisting)
 	flags.BoolVar(&f.spec.NoVerify, "no-verify", false, "don't read the table back after cells that insert (default false)")
 }
 

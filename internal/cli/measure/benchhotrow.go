@@ -62,6 +62,6 @@ func (a benchmarks) benchHotRowCommand() *cobra.Command {
 	cli.IntVar(flags, &spec.Repeat, "repeat", 1, "measure each way with each number of clients `N` times, in turn")
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	out.define(flags, newRecord, " of rates and latencies", "", "results as JSON instead of text")
-	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	dropExistingVar(flags, &spec.DropExisting)
 	return c
 }

@@ -50,6 +50,6 @@ func (a benchmarks) benchScanCommand() *cobra.Command {
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "time between two readings of all counters")
 	seedVar(flags, &spec, "`number` that all rows derive from")
 	out.define(flags, newRecord, " of response times", "", "results as JSON instead of text")
-	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop a table of this name that exists, with all its rows (default false)")
+	dropExistingVar(flags, &spec.DropExisting)
 	return c
 }

@@ -50,7 +50,7 @@ func (a benchmarks) benchTPCCCommand() *cobra.Command {
 	cli.DurationVar(flags, &spec.Interval, "interval", defaultInterval, "`time` between two readings of all figures")
 	seedVar(flags, &spec, "`number` that all rows and all transactions derive from")
 	out.define(flags, newRecord, " of rates and response times", "", "results as JSON instead of text")
-	flags.BoolVar(&spec.DropExisting, "drop-existing", false, "drop tables of these names that exist, with all their rows (default false)")
+	dropExistingVar(flags, &spec.DropExisting)
 	flags.Float64Var(&tpcc.Scale, "scale", 0, "load this share of a warehouse's rows, for tests (default all)")
 	_ = flags.MarkHidden("scale") // no error: the flag exists
 	return c

@@ -14,8 +14,12 @@ import (
 
 // proofVar defines the flags about existing tables and the proof.
 func proofVar(flags *pflag.FlagSet, s *experiment.Spec, noVerify string) {
-	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop the tables of a run first if they exist, with all their rows (default false)")
+	dropExistingVar(flags, &s.DropExisting)
 	flags.BoolVar(&s.NoVerify, "no-verify", false, noVerify+" (default false)")
+}
+
+func dropExistingVar(flags *pflag.FlagSet, drop *bool) {
+	flags.BoolVar(drop, "drop-existing", false, "drop the benchmark's tables first if they exist, with all their rows (default false)")
 }
 
 func seedVar(flags *pflag.FlagSet, s *experiment.Spec, usage string) {

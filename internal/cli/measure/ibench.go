@@ -75,7 +75,7 @@ func (a benchmarks) benchIbenchCommand() *cobra.Command {
 	cli.DurationVar(flags, &s.Interval, "interval", defaultInterval, "`time` between two readings of all figures, less by default in a short run")
 	cli.ChoiceVar(flags, &format, "interval-format", formatRowmill, intervalFormats, "what to print of each interval: `rowmill` (for people), or ibench (its 17 columns)")
 	out.define(flags, newRecord, " of the rate against rows", "", "summary as JSON")
-	flags.BoolVar(&s.DropExisting, "drop-existing", false, "drop tables of an earlier run first, with all their rows (default false)")
+	dropExistingVar(flags, &s.DropExisting)
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the tables back at the end (default false)")
 	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that would be used, and exit without changing anything (default false)")
 	return c

@@ -72,7 +72,7 @@ func (a benchmarks) benchSteadyCommand() *cobra.Command {
 	cli.DurationVar(flags, &s.RetryFor, "retry-for", steadyRetry, "if the server goes away, try to connect for this `time`, then end")
 	flags.BoolVar(&s.NoWork, "no-work", false, "don't time a fixed computation once a second; it takes half a percent of a core (default false)")
 	out.define(flags, "write the run record to this `file`, replacing it (default steady-HOST-TIME.jsonl)", "", " at the end", "summary as JSON instead of text")
-	flags.BoolVar(&s.DropExisting, "drop-existing", false, "if the preset's tables exist already, drop them first, with all their rows (default false)")
+	dropExistingVar(flags, &s.DropExisting)
 	flags.BoolVar(&s.NoVerify, "no-verify", false, "don't read the table back at the end (default false)")
 	flags.BoolVar(&printSQL, "print-sql", false, "print every statement that the run would use, and run nothing (default false)")
 	return c
