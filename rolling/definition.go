@@ -9,13 +9,13 @@ import (
 // A Definition is a CREATE TABLE statement, parsed as far as a rolling table needs it: names, keys,
 // and their places. Types and options are not interpreted; that is left to the server.
 //
-// Engines create tables from its text, never from its parts:
+// Tables and indexes are created from its text, not put together from its parts:
 //
-//   - the table itself from As, followed by the engine's PARTITION BY clause;
-//   - templates, and periods that are tables of their own, from Copy, which omits the names that
-//     must be unique in a schema;
-//   - Indexes with DefinedIndex.As, each with a name of its own: in PostgreSQL on the partitioned
-//     table and on tables made by Copy that are to be attached, in SQLite on each period's table.
+//   - on MySQL, MariaDB and PostgreSQL the rolling table, from Split, with PARTITION BY added;
+//   - on SQLite the table of each period, from As;
+//   - the scratch table in which bytes per row are measured, from Copy, which omits the names of
+//     constraints, because a schema may have each name only once;
+//   - the indexes of CREATE INDEX statements, from DefinedIndex.As: on SQLite on each period's table.
 type Definition struct {
 	// Text is the CREATE TABLE statement without a terminator. Its columns and keys end at itemsTo.
 	Text    string

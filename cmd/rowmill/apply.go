@@ -70,12 +70,12 @@ func (a *app) applyCommand() *cobra.Command {
 	flags.BoolVar(&f.duplicates, "allow-duplicates", false, "adopt a table even if the server then no longer keeps some\nof its keys unique; --dry-run names these keys (default false)")
 	flags.BoolVar(&f.finish, "finish", false, "drop the old table that an adoption has left (default false)")
 	flags.BoolVar(&f.undo, "undo", false, "reverse an adoption, or a takeover of partitions (default false)")
-	cli.MemoryVar(flags, &f.memory, "`SIZE` of the memory for which every = \"auto\" chooses the length of periods, such as 8GB (the server's cache)")
-	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second, by which every = \"auto\" chooses the period (measured on the table)")
+	cli.MemoryVar(flags, &f.memory, "`SIZE` of the memory for which every = \"auto\" chooses the length of periods, such as 8GB (default the server's cache)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second, by which every = \"auto\" chooses the period (default measured on the table)")
 	f.limits.define(flags)
 	flags.StringVar(&f.postpone, "postpone-cut-over", "", "don't swap the tables while this `FILE` exists; until then, the new table follows all changes")
 	flags.StringVar(&f.window, "cut-over-window", "", "swap the tables only between these times of day, UTC, such as `02:00-04:00`")
-	flags.DurationVar(&f.pause, "pause", 0, "do nothing but pause, for this time, the adoption that another\nrowmill apply runs; the same as rowmill pause --policy adopt (no pause)")
+	flags.DurationVar(&f.pause, "pause", 0, "do nothing but pause, for this time, the adoption that another\nrowmill apply runs; the same as rowmill pause --policy adopt (default no pause)")
 	return c
 }
 

@@ -85,9 +85,9 @@ func (a copies) copySendCommand() *cobra.Command {
 	flags := c.Flags()
 	f.defineCommon(flags)
 	flags.BoolVar(&f.Zstd, "zstd", false, "compress on the network (default false)")
-	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second: a `SIZE` such as 100MB/s (no limit)")
+	flags.StringVar(&f.limit, "limit", "", "the most that each host sends in a second: a `SIZE` such as 100MB/s (default no limit)")
 	flags.DurationVar(&f.Patience, "patience", 30*time.Second, "how long a host that doesn't answer is tried before it is left out")
-	flags.StringVar(&f.stage, "stage", "", "`DIRECTORY` for the backup of a running server (one in .rowmill in the working directory)")
+	flags.StringVar(&f.stage, "stage", "", "`DIRECTORY` for the backup of a running server (default one in .rowmill in the working directory)")
 	flags.BoolVar(&f.dry, "dry-run", false, "ask each host whether it can be reached and has enough space, and send nothing (default false)")
 	return c
 }
@@ -116,13 +116,13 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 	flags := c.Flags()
 	f.defineCommon(flags)
 	flags.StringVar(&f.listen, "listen", "", "wait for the sender at `ADDRESS`: :9189 is on loopback, 0.0.0.0:9189 on all interfaces")
-	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server that the copy is to replicate, with the account for replication (none)")
+	flags.StringVar(&f.replicaOf, "replica-of", "", "`URL` of the server that the copy is to replicate, with the account for replication (default none)")
 	return c
 }
 
 func (f *copyFlags) defineCommon(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the secret that all hosts share, at least 16 characters; only the file's owner may be able to read it")
-	flags.StringVar(&f.metrics, "listen-metrics", "", "serve a page and /metrics at `ADDRESS`: :9188 is on loopback (nowhere)")
+	flags.StringVar(&f.metrics, "listen-metrics", "", "serve a page and /metrics at `ADDRESS`: :9188 is on loopback (default nowhere)")
 	flags.BoolVar(&f.withJSON, "json", false, "print the result as JSON (default false)")
 }
 

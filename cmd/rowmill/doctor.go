@@ -47,7 +47,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB")
-	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (the ten largest)")
+	flags.StringVar(&f.table, "table", "", "the `TABLE` to look at (default the ten largest)")
 	cli.DurationVar(flags, &f.interval, "interval", time.Second, "`time` between two readings of the counters")
 	flags.BoolVar(&f.prove, "prove", false, "measure how much the remedy of each finding gains, if private servers can show it: insert rows like\nthose of --table, alternately with and without the remedy, for at most 4 minutes a finding (default false)")
 	flags.BoolVar(&f.sql, "print-sql", false, "print the grants that each command of rowmill needs for --table, and do nothing else (default false)")

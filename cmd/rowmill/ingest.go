@@ -30,12 +30,12 @@ type ingestFlags struct {
 }
 
 func (f *ingestFlags) define(flags *pflag.FlagSet) {
-	flags.StringVar(&f.addr, "ingest", "", "take rows over HTTP at `ADDRESS`: :8186 is on loopback, 0.0.0.0:8186 on all interfaces (nowhere)")
+	flags.StringVar(&f.addr, "ingest", "", "take rows over HTTP at `ADDRESS`: :8186 is on loopback, 0.0.0.0:8186 on all interfaces (default nowhere)")
 	flags.StringVar(&f.spool, "ingest-spool", "", "keep the rows of --ingest in `DIRECTORY` until they are loaded")
 	cli.SizeVar(flags, &f.spoolBytes, "ingest-spool-size", "1GiB", 1<<20, "`SIZE` of each table's spool, beyond which requests are refused")
 	cli.SizeVar(flags, &f.bodyBytes, "ingest-body", "32MiB", 1<<10, "`SIZE` of the largest request; a compressed one may be no larger after decompression either")
-	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line; each request must have one of the tokens (none)")
-	flags.StringVar(&f.cert, "ingest-cert", "", "`FILE` with the certificate for HTTPS, in PEM (no HTTPS)")
+	flags.StringVar(&f.tokenFile, "ingest-token-file", "", "`FILE` with a token per line; each request must have one of the tokens (default none)")
+	flags.StringVar(&f.cert, "ingest-cert", "", "`FILE` with the certificate for HTTPS, in PEM (default no HTTPS)")
 	flags.StringVar(&f.key, "ingest-key", "", "`FILE` with the private key of --ingest-cert, in PEM")
 	flags.BoolVar(&f.insecure, "ingest-insecure", false, "take rows from other hosts without a token or without HTTPS (default false)")
 	flags.BoolVar(&f.truncate, "ingest-truncate-times", false, "truncate timestamps of line protocol to the precision of the column (default false)")

@@ -45,9 +45,9 @@ func (a *app) initCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.target, "target", "", "the database, a `URL` such as mysql://USER@HOST/DB, postgres://USER@HOST/DB, sqlite:PATH")
 	flags.StringVar(&f.table, "table", "", "the `TABLE` to declare")
-	flags.StringVar(&f.column, "time", "", "the `COLUMN` that is to divide the table into periods (found in the table)")
-	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (measured on the table)")
-	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (the server's cache)")
+	flags.StringVar(&f.column, "time", "", "the `COLUMN` that is to divide the table into periods (default found in the table)")
+	flags.Var(cli.RateOf(&f.rate, "to have it measured on the table"), "rate", "rows inserted per second (default measured on the table)")
+	cli.MemoryVar(flags, &f.memory, "memory for pages of tables and indexes, a `SIZE` such as 8GB (default the server's cache)")
 	flags.BoolVar(&f.json, "json", false, "print the list of tables as JSON (default false)")
 	return c
 }

@@ -85,13 +85,13 @@ func (a loads) loadCommand() *cobra.Command {
 			f.kept.define(flags)
 			flags.StringVar(&f.watch, "watch", "", "load the files that appear in `DIRECTORY`, each once, until Ctrl-C")
 			f.from.define(flags)
-			flags.StringVar(&f.Name, "source", "", "`NAME` by which a later load recognizes the source, wherever the file lies (its path)")
+			flags.StringVar(&f.Name, "source", "", "`NAME` by which a later load recognizes the source, wherever the file lies (default its path)")
 		}},
 		{"How they are written", f.defineFormat},
 		{"What happens to them", func(flags *pflag.FlagSet) {
 			cli.ChoiceVar(flags, &f.OnDuplicate, "on-duplicate", format.SkipDuplicate, []string{format.SkipDuplicate, format.UpdateDuplicate, format.RejectDuplicate}, "`WAY` to treat a row whose key is in the table: skip (keep the table's row),\nupdate (change the table's row), or error (reject it as a bad row)")
 			cli.ChoiceVar(flags, &f.periods, "create-periods", createPeriods, []string{createPeriods, createNoPeriods, createAnyPeriods}, "`WAY` to treat rows without a period: true (create up to 1,000 periods, none older than 'keep'), false (reject the rows), or always (as true, but any number of periods, also in the far future)")
-			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (SOURCE.bad.jsonl in the working directory)")
+			flags.StringVar(&f.Bad, "bad", "", "`PATH` of the file for rows that can't be loaded (default SOURCE.bad.jsonl in the working directory)")
 			flags.Int64Var(&f.MaxBad, "max-bad", 1000, "stop before more than `N` rows are rejected; -1 is never")
 			flags.BoolVar(&f.Dry, "dry-run", false, "read and check all rows, and send none (default false)")
 			flags.BoolVar(&f.Again, "again", false, "load all of a file that is loaded already, skipping rows whose key is in the table (default false)")
@@ -108,7 +108,7 @@ func (a loads) loadCommand() *cobra.Command {
 		}},
 		{"Streams", func(flags *pflag.FlagSet) {
 			flags.DurationVar(&f.Flush, "flush", ingest.DefaultFlush, "how long rows of a stream wait for their batch to fill")
-			flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (nowhere)")
+			flags.StringVar(&f.Spool, "spool", "", "keep a stream's rows in `DIRECTORY` until they are loaded (default nowhere)")
 			cli.SizeVar(flags, &f.SpoolBytes, "spool-size", "1GiB", 1<<20, "`SIZE` of the spool at which the sender has to wait")
 		}},
 		{"Output", func(flags *pflag.FlagSet) {

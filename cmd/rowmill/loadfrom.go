@@ -27,9 +27,9 @@ type fromFlags struct {
 
 func (f *fromFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "from", "", "load the rows of a table in another database; the `URL` is written like that of --target")
-	flags.StringVar(&f.table, "from-table", "", "`NAME` of the table in the other database, or in a dump (the name of the declared table)")
-	flags.StringVar(&f.since, "since", "", "with --from, load only the rows since a `TIME`, or of the last 30m, 6h or 2d (all)")
-	flags.StringVar(&f.until, "until", "", "with --since, load only the rows before a `TIME`, or older than a time span such as 1m (all)")
+	flags.StringVar(&f.table, "from-table", "", "`NAME` of the table in the other database, or in a dump (default the name of the declared table)")
+	flags.StringVar(&f.since, "since", "", "with --from, load only the rows since a `TIME`, or of the last 30m, 6h or 2d (default all)")
+	flags.StringVar(&f.until, "until", "", "with --since, load only the rows before a `TIME`, or older than a time span such as 1m (default all)")
 }
 
 // checkFrom returns an error if the flags contradict --from.

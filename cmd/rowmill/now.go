@@ -24,7 +24,7 @@ func (a *app) nowCommand() *cobra.Command {
 		Use:   "now",
 		Short: "Do the work that is due for a table at once",
 		Long: "Do at once the work that is due for a table, without waiting for the next interval: with\n" +
-			"the same proofs as rowmill run, and nothing before its time. If a rowmill run maintains\n" +
+			"the same checks as rowmill run, and nothing before its time. If a rowmill run maintains\n" +
 			"the table, the command asks it for the work and prints its actions; otherwise the\n" +
 			"command does the work itself. Paused work is refused.",
 	}, a.nowWork("drop", "Drop the periods that have passed retention",

@@ -74,7 +74,7 @@ func (a queries) queryCommand() *cobra.Command {
 		{"What is asked", func(flags *pflag.FlagSet) {
 			flags.StringVar(&f.target, "target", "", "the database, as a `URL`, such as mariadb://USER@HOST/DB")
 			flags.StringVar(&f.shards, "shards", "", "the declaration `FILE.toml` of a table with [shards]: read the table's nodes directly;\nthe target in the declaration is the default of --target")
-			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (the argument)")
+			flags.StringVar(&f.file, "file", "", "read the statements from `FILE`, - for standard input (default the argument)")
 			flags.BoolVar(&f.explain, "explain", false, "say how the query would be answered, and run nothing (default false)")
 			flags.BoolVar(&f.check, "check", false, "answer the query whole and split, and compare the answers byte for byte; exit code 1 if they differ (default false)")
 		}},
@@ -88,7 +88,7 @@ func (a queries) queryCommand() *cobra.Command {
 			flags.BoolVar(&f.options.NoCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
 		}},
 		{"Output", func(flags *pflag.FlagSet) {
-			cli.ChoiceVar(flags, &f.format, "format", "", tabular.Formats(), "`FORMAT` table, tsv, csv, ndjson or parquet (by the name of --out; table on a terminal, else tsv)")
+			cli.ChoiceVar(flags, &f.format, "format", "", tabular.Formats(), "`FORMAT` table, tsv, csv, ndjson or parquet (default by the name of --out; table on a terminal, else tsv)")
 			flags.StringVar(&f.out, "out", "", "write the answer to `FILE`, completely or not at all (default standard output)")
 			flags.BoolVar(&f.noHeader, "no-header", false, "omit the line with the columns' names (default false)")
 			flags.BoolVar(&f.json, "json", false, "print JSON, with --explain or --check (default false)")

@@ -48,8 +48,8 @@ func (a *app) restoreCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	f.kept.define(flags)
-	flags.StringVar(&f.file, "file", "", "read this `FILE` instead of the period's own (the table's archive)")
-	flags.StringVar(&f.into, "into", "", "restore into a new `TABLE` of this name (into a period of the table)")
+	flags.StringVar(&f.file, "file", "", "read this `FILE` instead of the period's own (default the table's archive)")
+	flags.StringVar(&f.into, "into", "", "restore into a new `TABLE` of this name (default into a period of the table)")
 	flags.BoolVar(&f.list, "list", false, "list the archives, and change nothing (default false)")
 	flags.BoolVar(&f.verify, "verify", false, "with --list, verify each file by reading all of it (default false)")
 	flags.BoolVar(&f.release, "release", false, "let retention drop the restored period again (default false)")

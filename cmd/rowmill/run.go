@@ -67,7 +67,7 @@ func (a runner) runCommand() *cobra.Command {
 	flags := c.Flags()
 	f.kept.define(flags)
 	flags.BoolVar(&f.once, "once", false, "do all that is due and end, for cron; exit 1 if something is left (default false)")
-	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (nowhere)")
+	flags.StringVar(&f.listen, "listen", "", "serve /metrics, /healthz and a page at `ADDRESS`: :9187 is on loopback, 0.0.0.0:9187 on all interfaces (default nowhere)")
 	flags.DurationVar(&f.interval, "interval", 10*time.Second, "how often to look for late rows, changed files and other unplanned work; with more\nthan 50 tables in a database, the interval is longer, up to a minute")
 	f.limits.define(flags)
 	f.ingest.define(flags)

@@ -49,7 +49,7 @@ func (a *app) serveCommand() *cobra.Command {
 	flags := c.Flags()
 	flags.StringVar(&f.listen, serve.Protocol, "", "serve clients at `ADDRESS`: :4406 is on loopback, 0.0.0.0:4406 on all interfaces")
 	flags.StringVar(&f.target, "target", "", "`URL` of the server, with the account that runs the pieces of queries")
-	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (no TLS)")
+	flags.StringVar(&f.cert, "tls-cert", "", "`FILE` with the certificate for clients, in PEM (default no TLS)")
 	flags.StringVar(&f.key, "tls-key", "", "`FILE` with the certificate's key")
 	cli.IntWithin(flags, &f.maxConnections, "max-connections", 0, 0, math.MaxInt32, "the most clients; 0 is as many as the server takes")
 	cli.IntWithin(flags, &f.parallel, "parallel", 0, 0, 256, "connections for the pieces of one query; 0 is one for each core of the server if it\nis on this machine, else 4")
@@ -57,7 +57,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cli.SizeVar(flags, &f.memory, "memory", "256MiB", 1<<20, "`SIZE` of the memory in which all queries together merge; beyond it the server merges")
 	flags.BoolVar(&f.noRollups, "no-rollups", false, "don't read roll-ups in place of the table (default false)")
 	flags.BoolVar(&f.noCache, "no-cache", false, "don't use cached results of sealed periods (default false)")
-	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics at `ADDRESS`: :9188 is on loopback, 0.0.0.0:9188 on all interfaces (nowhere)")
+	flags.StringVar(&f.metrics, "metrics", "", "serve /metrics at `ADDRESS`: :9188 is on loopback, 0.0.0.0:9188 on all interfaces (default nowhere)")
 	return c
 }
 

@@ -422,8 +422,8 @@ func Files(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// list adds the declarations of a path to the map into, each with a stamp. The stamp changes when
-// the file is written or replaced.
+// list adds declaration files to a map: the file path or, if path is a directory, its *.toml files.
+// The value is the file's stamp, which changes when the file is written or replaced.
 func list(path string, into map[string]string) error {
 	info, err := os.Stat(path)
 	if err != nil {

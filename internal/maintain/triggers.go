@@ -22,8 +22,8 @@ const (
 	ExactTriggersText = "the triggers of exact roll-ups"
 )
 
-// triggerState returns which declared triggers are missing, and which are old: an earlier version
-// or declaration made them, and apply would replace them.
+// triggerState returns which declared triggers are missing, and which are old: another version of
+// rowmill or another declaration made them, and apply would replace them.
 func (t guard) triggerState(ctx context.Context) (missing, old []string, err error) {
 	read := func(name string, change func(context.Context) (engine.TriggerChange, error)) {
 		if err != nil {

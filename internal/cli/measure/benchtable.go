@@ -30,7 +30,7 @@ type tableFlags struct {
 func (f *tableFlags) define(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "table", "", "measure the table of this declaration, `FILE.toml`, in place of a preset's; needs --target,\nas the declaration's own target is never used")
 	flags.StringVar(&f.sample, "sample", "", "with --table, learn how values are distributed and ordered from the table in the database\n`URL`, written like --target; this reads the server's statistics and at most 1% of the pages")
-	flags.StringVar(&f.sampled, "sample-table", "", "`NAME` of the table in the database of --sample (the name of the declared table)")
+	flags.StringVar(&f.sampled, "sample-table", "", "`NAME` of the table in the database of --sample (default the declared table's name)")
 	flags.StringVar(&f.learned, "learned", "", "write the declaration with what was learned to this `FILE.toml` (default none)")
 }
 

@@ -115,9 +115,8 @@ func leaseWords(lock string) engine.LockWords {
 	}
 }
 
-// Bound implements engine.Bounded by limiting each pool. A change of periods may need a second
-// connection of the pool changes. Work that takes long may hold up to three connections of the pool
-// keep.
+// Bound implements engine.Bounded by limiting each pool. db.changes gets two connections: a change
+// of periods may need the second. db.keep gets four: work that takes long may hold three of them.
 func (db *server) Bound() {
 	db.pool.SetMaxOpenConns(2)
 	db.keep.SetMaxOpenConns(4)

@@ -149,7 +149,7 @@ static void *rowmill_prepare_first(void *db, const char *sql, int bytes, int *re
 // rowmill_texts writes rows to buf: for each value its length, or -1 for NULL, and its text. It
 // returns the number of bytes written. If not even the first row fits in buf, it returns the row's
 // size, negated. *state is the statement's state before and after the call: whether a row is
-// pending, because it didn't fit, or an error code, such as DONE.
+// pending, because it didn't fit, or a result code, such as DONE.
 enum { TEXTS_READY = 0, TEXTS_PENDING = ROW };
 static long long rowmill_texts(void *stmt, unsigned char *buf, long long size, int *state) {
 	long long used = 0;

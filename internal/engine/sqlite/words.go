@@ -249,9 +249,10 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
 
-// Unrestorable implements engine.UntypedWords. A value of any storage class may be in any column.
-// If the value's text is inserted, the column's affinity restores the class, except for bytes in a
-// column of another type, and in columns without an affinity.
+// Unrestorable implements engine.UntypedWords. Any column may hold values of any storage class.
+// When a value's text is inserted, a BLOB column restores only blobs, a column without a type or of
+// type ANY only texts, and any other column, by its affinity, all but blobs. NULL is always
+// restored.
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {

@@ -426,8 +426,9 @@ func (k *sketches) mergeStored(ctx context.Context, x execer, some []group) erro
 	})
 }
 
-// A checker is a store that only checks the bins of a stored sketch. The library ignores errors
-// within bins, and allocates pages for any index.
+// A checker takes the place of the library's store when a stored sketch is decoded. It keeps no
+// bins, and only checks them: the library ignores errors within bins, and if a damaged sketch has a
+// bin with a huge number, the library allocates memory for all bins up to it.
 type checker struct {
 	store.Store     // nil: decoding calls only the methods below
 	lowest, highest int

@@ -207,9 +207,9 @@ func (r *tpccRow) customer() int64 {
 	return 1 + int64(draw.Shuffled(uint64(r.n-1), uint64(r.of.customers), uint64(key)))
 }
 
-// tpccNumbers are the rules that return a column's number: for a decimal, in units of its last
-// digit; -1 is NULL. Rules w, d and n return the warehouse, the district, and the number of the row
-// in the district.
+// tpccNumbers has the rules that compute a numeric value. A decimal is in units of its last digit;
+// -1 is NULL in a column that may be NULL. Rule w returns the number of the warehouse, d that of
+// the district, and n that of the row in its district, or of the item.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },

@@ -383,9 +383,10 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 	return v
 }
 
-// rates returns which share of near pairs of rows, and which share of far pairs, have the same
-// value. distant is the number of far pairs with the same value. near is 0 if too few near pairs
-// have the same value to tell.
+// rates returns how often two rows have the same value: near is that share of the pairs of rows
+// that are near each other in time, far that of pairs at least a quarter of the table apart.
+// distant is the number of far pairs with the same value. near is 0 for fewer than leastMatches
+// matches.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
