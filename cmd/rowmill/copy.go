@@ -101,13 +101,14 @@ func (a copies) copyReceiveCommand() *cobra.Command {
 			"says which host that is. The directory is created if it is missing. Otherwise it must be\n" +
 			"empty or have part of the copy from an earlier run. That part is checked by its hashes,\n" +
 			"and the copy continues.\n\n" +
-			"The command waits for its sender without a time limit, also after the connection is\n" +
-			"lost. It ends when the copy is on disk and the source has confirmed that all hosts are\n" +
-			"done. A complete copy without a confirmation is an error: run the same commands again\n" +
-			"to confirm it. The copy of a MariaDB or MySQL server has a file rowmill-replica.sql;\n" +
-			"its statements start the copy as a replica at the right position. The copy of\n" +
-			"PostgreSQL is a standby if --replica-of is given. The files belong to the account that\n" +
-			"runs this command.",
+			"Until the copy is complete, the command waits for its sender without a time limit, also\n" +
+			"after the connection is lost. It ends when the copy is on disk and the source has\n" +
+			"confirmed that all hosts are done. If the sender of a complete copy is lost and doesn't\n" +
+			"come back, the command fails, because the copy isn't confirmed: run the same send and\n" +
+			"receive again to confirm it. The copy of a MariaDB or MySQL server has a file\n" +
+			"rowmill-replica.sql; its statements start the copy as a replica at the right position.\n" +
+			"The copy of PostgreSQL is a standby if --replica-of is given. The files belong to the\n" +
+			"account that runs this command.",
 		Example: "  rowmill copy receive /var/lib/mysql --listen 0.0.0.0:9189 --token-file token\n" +
 			"  rowmill copy receive /var/lib/postgresql/15/main --listen 0.0.0.0:9189 --token-file token --replica-of postgres://replicator@db1/",
 		Args: cli.WantArgs(1, 1),

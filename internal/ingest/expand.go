@@ -85,7 +85,7 @@ func (e *expander) add(arg string) error {
 
 func (e *expander) left(path, why string) { e.Left = append(e.Left, path+": "+why) }
 
-// file adds a file, unless the list has it under another name.
+// file adds a file to Sources, or to Twice if Sources has the file already, by any name.
 func (e *expander) file(path string) {
 	real := path
 	if abs, err := filepath.Abs(path); err == nil {

@@ -380,7 +380,8 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	return out, nil
 }
 
-// markEvery is how exact Lag is: records that are taken within this time share a mark.
+// markEvery limits the number of marks: records that are taken within this time after a mark's
+// first record share the mark and its time. So Lag may be too long, by less than markEvery.
 const markEvery = time.Second
 
 func (in *Inbox) mark(to int64) {

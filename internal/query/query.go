@@ -83,7 +83,7 @@ func (p *Progress) Text(took time.Duration) string {
 	return line
 }
 
-// A Sink takes the answer: its columns once, before the rows, as the server describes them. Calls
+// A Sink takes the answer: first its columns, as the server describes them, then its rows. Calls
 // come from one goroutine.
 type Sink = merge.Sink
 

@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// delayHeight is how many pixels the chart of delays adds to a picture's height. delayShare is this
-// chart's share of the picture's whole height.
+// delayHeight is how many pixels the chart of delays adds to a picture's height. In a picture of
+// few rows, the chart has delayShare of the first row's height.
 const (
 	delayHeight = 200
 	delayShare  = 0.4

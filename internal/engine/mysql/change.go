@@ -446,7 +446,9 @@ func (c *changer) addColumn(ctx context.Context, s engine.AddColumn) {
 // catalog's views don't have all of it.
 var tableHead = regexp.MustCompile("^CREATE TABLE `(?:[^`]|``)*`")
 
-// partitionClause matches where the last clause begins. Quoted texts contain \n, not a line break.
+// partitionClause matches the line break before PARTITION BY, the last clause of SHOW CREATE TABLE.
+// It can't match within a quoted text, where the server writes a line break as a backslash and an
+// n.
 var partitionClause = regexp.MustCompile(`\n(/\*!\d+)? ?PARTITION BY `)
 
 // namedCheck matches the name of a check in SHOW CREATE TABLE, at the beginning of its line.

@@ -273,7 +273,8 @@ func (r *router) trigger(name, on, when string, body ...string) string {
 	return fmt.Sprintf("CREATE TRIGGER %s INSTEAD OF %s ON %s%s BEGIN\n%s;\nEND", r.d.Quote(r.t.Name+"_rowmill_"+name), on, r.d.Quote(r.t.Name), when, strings.Join(body, ";\n"))
 }
 
-// checks renders the triggers that refuse rows.
+// checks renders the triggers that refuse a row whose position has the wrong form or is in no
+// period.
 func (r *router) checks(parts []rolling.Partition) []string {
 	form, want := fmt.Sprintf("typeof(%s) = 'integer'", r.by), "an integer"
 	if epochOf(r.t) == 0 {
