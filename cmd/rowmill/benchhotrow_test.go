@@ -78,6 +78,11 @@ func TestBenchHotRow(t *testing.T) {
 				t.Errorf("exit %d, %s%s", s.code, s.stdout, s.stderr)
 			}
 			if kind == "sqlite" {
+				s := interruptedAt(t, "read-count", "bench", "hotrow", "--target", url, "--clients", "2", "--time", "60s", "--interval", "100ms", "--out", "cut.jsonl")
+				wantFailure(t, s, exitInterrupted, "interrupted")
+				if end := records(t, "cut.jsonl")[0].End; end.Stopped != "interrupted" || end.Failure != "" || end.Verified != nil {
+					t.Errorf("after an interrupt: %+v", end)
+				}
 				return
 			}
 			if s := verb(t, "bench hotrow --target "+url+" --runs 10 --clients 2"); s.code == exitDone || !strings.Contains(s.stderr, "table fan_of exists") {
