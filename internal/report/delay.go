@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// delayHeight is how many pixels the chart of delays adds to a picture's height. In a picture of
-// few rows, the chart has delayShare of the first row's height.
+// With the chart of delays, a picture is delayHeight pixels higher. This chart is as high as the
+// picture's first row of charts or, if there are fewer than four rows, delayShare as high.
 const (
 	delayHeight = 200
 	delayShare  = 0.4

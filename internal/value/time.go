@@ -200,7 +200,7 @@ func parseUnix(p []byte, finer int) (us int64, exact bool, err error) {
 
 // ParseTime reads a time, as RFC 3339 or in the SQL form with a blank or a T between date and time.
 // A time without an offset is in zone; a date alone means its midnight. It returns microseconds
-// since 1970 in UTC. exact reports that the time has no digits beyond a microsecond.
+// since 1970 in UTC. exact reports that the time has only zeros beyond a microsecond.
 func ParseTime(p []byte, zone *time.Location) (us int64, exact bool, err error) {
 	exact = true
 	if len(p) < 10 || p[4] != '-' || p[7] != '-' {

@@ -81,7 +81,7 @@ func (a benchmarks) benchMixedCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return a.benchCells(c.Context(), f) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+";\ngiven several times, the databases are measured side by side")
+	flags.StringArrayVar(&f.spec.Targets, "target", []string{target.Default}, target.Help+";\nto compare databases, give it several times: they are measured in turn")
 	replicaVar(flags, &f.spec)
 	flags.StringVar(&f.spec.Preset, "preset", f.spec.Preset, "`name` of the table: "+strings.Join(workload.MixedPresets(), ", "))
 	flags.StringSliceVar(&f.cells.Ops, "ops", workload.MixedOperations(), "operations to measure, `list`")

@@ -93,8 +93,9 @@ var pureFunctions = engine.WordSet(`
 	json_merge_preserve json_normalize json_object json_overlaps json_pretty json_query json_quote json_remove
 	json_replace json_search json_set json_storage_size json_type json_unquote json_valid json_value`)
 
-// aggregateFunctions compute one value from many rows. The method Aggregate says how to compute the
-// value from the results of pieces. If it can't be, a query with the function isn't split.
+// aggregateFunctions compute one value from many rows. recipes.Aggregate says how to compute the
+// value from the values of pieces. A query with an aggregate for which there is no such way isn't
+// split.
 var aggregateFunctions = engine.WordSet(`
 	count sum avg min max bit_and bit_or bit_xor std stddev stddev_pop stddev_samp var_pop var_samp variance
 	group_concat json_arrayagg json_objectagg any_value st_collect grouping median percentile_cont percentile_disc`)

@@ -249,10 +249,11 @@ func (w words) trigger(name, table, text string) engine.Trigger {
 	return engine.Trigger{Name: name, Table: table, Body: q, Statements: []string{q}, Drop: []string{"DROP TRIGGER IF EXISTS " + w.Quote(name)}}
 }
 
-// Unrestorable implements engine.UntypedWords. Any column may hold values of any storage class.
-// When a value's text is inserted, a BLOB column restores only blobs, a column without a type or of
-// type ANY only texts, and any other column, by its affinity, all but blobs. NULL is always
-// restored.
+// Unrestorable implements engine.UntypedWords: it returns the condition that an insert of the
+// value's text would change the value. Any column may hold values of any storage class. In a BLOB
+// column, only blobs come back from their text; in a column without a type, or of type ANY, only
+// texts; in any other column, by its affinity, all values but blobs. NULL comes back in every
+// column.
 func (words) Unrestorable(c engine.SchemaColumn, expr string) string {
 	class := "typeof(" + expr + ")"
 	switch {

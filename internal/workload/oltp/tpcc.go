@@ -209,7 +209,8 @@ func (r *tpccRow) customer() int64 {
 
 // tpccNumbers has the rules that compute a numeric value. A decimal is in units of its last digit;
 // -1 is NULL in a column that may be NULL. Rule w returns the number of the warehouse, d that of
-// the district, and n that of the row in its district, or of the item.
+// the district, and n that of the row in its district; in tables item and stock, n is the item's
+// number.
 var tpccNumbers = map[string]func(r *tpccRow) int64{
 	"w":        func(r *tpccRow) int64 { return r.w },
 	"d":        func(r *tpccRow) int64 { return r.dist },

@@ -383,10 +383,10 @@ func (l *learning) learn(c *learner) rolling.ColumnValues {
 	return v
 }
 
-// rates returns how often two rows have the same value: near is that share of the pairs of rows
-// that are near each other in time, far that of pairs at least a quarter of the table apart.
-// distant is the number of far pairs with the same value. near is 0 for fewer than leastMatches
-// matches.
+// rates compares pairs of rows by whether their values are the same. near is the share of such
+// pairs among the rows that are nearest in time; 0 if these have fewer than leastMatches such
+// pairs. far is that share among the rows at least a quarter of the table apart, and distant the
+// number of their pairs with the same value.
 func (l *learning) rates(all, same *byDistance) (near, far, distant float64) {
 	n, matches, others := 0.0, 0.0, 0.0
 	for i := range all {
