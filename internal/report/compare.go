@@ -58,9 +58,8 @@ type CellChange struct {
 	// Rows is the row count up to which runs are compared; 0 means that whole runs are compared.
 	Rows int64 `json:"rows,omitempty"`
 	statistics.Change
-	// P is the probability that chance alone makes such a change; Adjusted is P after Holm's method.
-	// With repeats, the verdict follows from Adjusted. Without repeats, both are null, and the verdict
-	// follows from the interval.
+	// P is the probability that chance alone makes such a change, Adjusted is P after Holm's method.
+	// The verdict follows from Adjusted or, without repeats, when both are null, from the interval.
 	P        *float64 `json:"p"`
 	Adjusted *float64 `json:"p_adjusted"`
 	// LastTenth compares the rates over the last tenth of the rows. Figures has all figures of a

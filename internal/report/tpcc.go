@@ -138,9 +138,8 @@ func (p *projection) tpccParts() (out []document.Part) {
 	return out
 }
 
-// tpccProof has a row for each condition, and a column for each run. The table of a single run says
-// what the check of each condition found. The table of several runs says it only where the
-// condition doesn't hold.
+// tpccProof has a row for each condition, and a column for each run. With several runs, a column
+// says what was found only if the condition doesn't hold.
 func (p *projection) tpccProof(names []string) *document.Table {
 	out := &document.Table{Header: append([]string{"condition"}, names...), Bad: map[int]bool{}}
 	if len(p.recs) > 1 {
