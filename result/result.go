@@ -69,7 +69,8 @@ type Run struct {
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// A Benchmark is the workload of a run.
+// A Benchmark says what a run executes: its workload, preset and layout, and the workload's
+// details.
 type Benchmark struct {
 	Workload string `json:"workload"`
 	Preset   string `json:"preset"`

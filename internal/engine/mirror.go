@@ -72,7 +72,8 @@ type Mirroring interface {
 	Triggers(ctx context.Context) ([]MirrorTrigger, error)
 	// CreateTrigger creates a trigger, in such a way that no client's prepared statement fails.
 	CreateTrigger(ctx context.Context, t MirrorTrigger) error
-	// DropTriggers removes the triggers from a table, and then their functions.
+	// DropTriggers returns the statements that drop a table's triggers, and the statements that then
+	// drop the triggers' functions.
 	DropTriggers(table string) (triggers, functions []string)
 
 	// Snapshot begins a transaction that reads both tables as of one moment.
@@ -103,7 +104,7 @@ func (m *Mirror) Notes() []string               { return nil }
 func (m *Mirror) NoPosition() string            { return "" }
 func (m *Mirror) Recover(context.Context) error { return nil } // a transaction leaves nothing
 
-// DropTriggers drops what EventTriggers creates.
+// DropTriggers returns the statements that drop the triggers of EventTriggers.
 func (m *Mirror) DropTriggers(string) (triggers, functions []string) {
 	for _, event := range []string{"insert", "update", "delete"} {
 		triggers = append(triggers, "DROP TRIGGER IF EXISTS "+m.Quote(m.Table.Name+"__rowmill_"+event))

@@ -28,7 +28,8 @@ type encoder struct {
 	// a statement: with ignore, a statement may not have more rows.
 	ignore   bool
 	warnings int
-	// update encodes a batch as updates of the rows whose key exists; nil without Table.Update.
+	// update encodes a batch for a second INSERT, after ignore has skipped rows: its suffix, ON
+	// DUPLICATE KEY UPDATE, changes existing rows. It is nil without Table.Update.
 	update *encoder
 	suffix string // after the rows
 }

@@ -183,10 +183,11 @@ func (m mirror) CutOverStatements(final []string) (remark string, statements []s
 		slices.Concat([]string{sentry, lock}, final, []string{rename, unsentry, "UNLOCK TABLES"}), nil
 }
 
-// CutOver is one RENAME, which is atomic. LOCK TABLES blocks the writers, but MariaDB allows no
-// RENAME under that lock. A second connection therefore queues its RENAME, ahead of all waiting
-// writers. Until the lock is released, a sentry table occupies the new name: if the first
-// connection is lost, the RENAME fails and nothing has changed.
+// CutOver renames both tables by one RENAME, which is atomic. One connection blocks the writers by
+// LOCK TABLES. MariaDB allows no RENAME under that lock, so a second connection sends the RENAME,
+// which waits ahead of all waiting writers. Meanwhile a sentry table has the name that the source
+// gets. Once the RENAME waits, the first connection drops the sentry and unlocks. If it is lost
+// before, the RENAME fails, and nothing has changed.
 func (m mirror) CutOver(ctx context.Context, c engine.CutOver) error {
 	if err := m.dropSentries(ctx); err != nil {
 		return err

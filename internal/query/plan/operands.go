@@ -8,10 +8,11 @@ import (
 	"github.com/rowmill/rowmill/internal/query/parse"
 )
 
-// noColumn wraps a column of the group table that stands for an expression, such as MIN(y), in a
-// function that keeps its value. Otherwise MariaDB and MySQL would convert a constant that is
-// compared with the column to the column's type: if y is a YEAR, 90 becomes 1990. The function is
-// COALESCE; for a TIME it is GREATEST, because MariaDB's COALESCE loses the sign of a TIME.
+// noColumn makes a column of the group table behave like the expression whose values it holds, such
+// as MIN(y). MariaDB and MySQL convert a constant to the type of the column with which it is
+// compared, but not to the type of an expression: if y is a YEAR, 90 would become 1990. So noColumn
+// wraps the column in a function that returns the same value: COALESCE, or for a TIME GREATEST,
+// because MariaDB's COALESCE loses the sign of a TIME.
 func (g *grouped) noColumn(text string, c engine.ResultColumn) string {
 	if !g.traits.OperandForm || c.Class != engine.ClassInt && c.Class != engine.ClassTime && c.Temporal != engine.Duration {
 		return text
