@@ -23,10 +23,10 @@ func (a *app) nowCommand() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "now",
 		Short: "Do the work that is due for a table at once",
-		Long: "Do at once the work that is due for a table, without waiting for the next interval: with\n" +
-			"the same checks as rowmill run, and nothing before its time. If a rowmill run maintains\n" +
-			"the table, the command asks it for the work and prints its actions; otherwise the\n" +
-			"command does the work itself. Paused work is refused.",
+		Long: "Do the work that is due for a table at once, without waiting until rowmill run looks at\n" +
+			"the table again. The checks are those of rowmill run, and no work is done before its\n" +
+			"time. If a rowmill run maintains the table, the command asks it to do the work and\n" +
+			"prints its actions; otherwise the command does the work itself. Paused work is refused.",
 	}, a.nowWork("drop", "Drop the periods that have passed retention",
 		"Drop the periods that have passed retention. A period is dropped only after it is\n"+
 			"proven to be sealed and, if declared, archived. The periods are shown first, and the\n"+

@@ -380,8 +380,9 @@ func (in *Inbox) check(pool *shapePool, data []byte, line int64) (Receipt, error
 	return out, nil
 }
 
-// markEvery limits the number of marks: records that are taken within this time after a mark's
-// first record share the mark and its time. So Lag may be too long, by less than markEvery.
+// markEvery limits the number of marks. A mark's time is when its first record was taken; records
+// taken less than markEvery later belong to the same mark. So Lag may be too long, by less than
+// markEvery.
 const markEvery = time.Second
 
 func (in *Inbox) mark(to int64) {

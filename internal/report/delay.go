@@ -9,8 +9,8 @@ import (
 	"github.com/rowmill/rowmill/result"
 )
 
-// With the chart of delays, a picture is delayHeight pixels higher. This chart is as high as the
-// picture's first row of charts or, if there are fewer than four rows, delayShare as high.
+// A picture with the chart of delays is delayHeight pixels higher. Its rows of charts share the
+// height by weight: this chart's is the first row's, times delayShare if there are few rows.
 const (
 	delayHeight = 200
 	delayShare  = 0.4
