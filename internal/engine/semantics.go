@@ -151,6 +151,10 @@ type TimeSemantics struct {
 	// TypedLiterals: a literal takes the type to which it is cast, or the type of the column with
 	// which it is compared. PostgreSQL: day < '2024-01-01 12:00' compares days.
 	TypedLiterals bool
+	// MissesDates: with an index, a date that is not between texts may be missed if the first text has
+	// a time of day. MariaDB: SELECT day FROM t FORCE INDEX (day) WHERE day NOT BETWEEN '2024-01-02
+	// 10:30:00' AND '2024-02-03' lacks 2024-01-02.
+	MissesDates bool
 	// ZeroDates: a date without a month or a day may change if the server stores it in a temporary
 	// table. MariaDB, MySQL, with sql_mode = 'NO_ZERO_IN_DATE': SELECT DISTINCT day FROM days, for
 	// 2024-06-00.

@@ -45,7 +45,7 @@ func (db recipes) Semantics(st engine.State) engine.Semantics {
 		NameSemantics:  engine.NameSemantics{FoldsColumns: true, FoldsOperands: true, ImplicitNames: true, HiddenColumns: map[string]bool{"_rowid": true}, SwapsNames: true},
 		RowSemantics:   engine.RowSemantics{LooseColumns: true, LosesOffset: mariadb, KeepsOneRow: !mariadb, KeepsNames: !mariadb && early, KeepsKeys: mariadb, ForgetsRows: true, KeepsOperands: mariadb || early, MissortsAliases: early, CountsAll: early, MistypesNeighbours: early, ExactText: exactText},
 		ValueSemantics: engine.ValueSemantics{OperandForm: true, EvenAverages: !mariadb, HiddenDigits: true, ShortTypes: true, MisreadsFractions: mariadb || early, QuotientDigits: digits},
-		TimeSemantics:  engine.TimeSemantics{NumbersAsTimes: !mariadb, MistakesDates: early, ZeroDates: strings.Contains(mode, "NO_ZERO_")},
+		TimeSemantics:  engine.TimeSemantics{NumbersAsTimes: !mariadb, MistakesDates: early, MissesDates: mariadb, ZeroDates: strings.Contains(mode, "NO_ZERO_")},
 	}
 }
 

@@ -46,6 +46,7 @@ var (
 	unknownFunction     = rule{reason: "%s is not known to return the same in every piece"}
 	clockText           = rule{trait: "ClockTexts", reason: "%s may be the current time, which differs between sessions"}
 	clockColumn         = rule{trait: "ClockTexts", reason: "%s may read the current time from a text such as 'now'"}
+	datesOutside        = rule{trait: "MissesDates", reason: "%s may miss dates if the server uses an index"}
 	systemColumn        = rule{trait: "SystemColumns", reason: "%s is not the same in a partition as in the table"}
 	rowType             = rule{trait: "TableRows", reason: "%s has a table's row as a value, which has another type in a partition"}
 	databaseOfColumn    = rule{reason: "the column %s is written with the name of its database"}

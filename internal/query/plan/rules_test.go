@@ -86,6 +86,7 @@ var because = map[rule]string{
 	selectOption:     "an option of MariaDB and MySQL may change how the answer is computed; `SQL_NO_CACHE` and `STRAIGHT_JOIN` don't",
 	unknownFunction:  "any function that isn't known to be the same everywhere: `UUID`, `SLEEP`, `LAST_INSERT_ID`, user-defined functions",
 	clockText:        "PostgreSQL, SQLite: such a text has another value in each session; so may a text of a column that is cast to a time",
+	datesOutside:     "MariaDB: `NOT BETWEEN` of texts, of which the first has a time of day, on an index of dates",
 	systemColumn:     "PostgreSQL: a partition has another row type and other system columns than its table",
 	databaseOfColumn: "a piece has other names, or the server looks for the name in another place",
 	caseOfOperands:   "MariaDB, MySQL: the server's file system decides whether they are the same",

@@ -447,6 +447,10 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 			}
 		case parse.Literal, parse.Cast:
 			err = x.checkClock(e)
+		case parse.Between, parse.Unary:
+			if x.traits.MissesDates && (e.Not || e.Name == "NOT" || e.Name == "!") && parse.Any(e, betweenTexts) {
+				err = refuse(datesOutside, x.of(e.Span))
+			}
 		case parse.Call:
 			err = x.checkClock(e)
 			switch {
@@ -471,6 +475,13 @@ func (x *splitter) scanExpr(e *parse.Expr, scope []*cte) (err error) {
 		return err == nil
 	})
 	return err
+}
+
+// betweenTexts reports BETWEEN with a text as a bound.
+func betweenTexts(e *parse.Expr) bool {
+	return e.Kind == parse.Between && slices.ContainsFunc(e.Args[1:], func(a *parse.Expr) bool {
+		return a.Kind == parse.Literal && strings.ContainsAny(a.Name, `'"`)
+	})
 }
 
 // hasRow reports an expression with the name of a table, which stands for the table's row.

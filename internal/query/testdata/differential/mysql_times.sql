@@ -98,3 +98,10 @@ SELECT host_id, CAST(MIN(dur) AS SIGNED), MIN(dur) % 7, MIN(dur) DIV 3 FROM even
 -- expect mariadb: split
 -- expect mysql: whole: usual versions
 SELECT host_id, ADDTIME(MIN(day), '01:00:00') FROM events WHERE id < 5000 GROUP BY host_id ORDER BY host_id;
+-- name: dates that are not between texts
+-- expect mariadb: whole: may miss dates
+-- expect mysql: split
+SELECT COUNT(*), SUM(i) FROM events WHERE day NOT BETWEEN '2023-12-05 10:30:00' AND '2024-10-15';
+-- name: dates that are between texts
+-- expect: split
+SELECT COUNT(*), SUM(i) FROM events WHERE day BETWEEN '2023-12-05 10:30:00' AND '2024-10-15';
