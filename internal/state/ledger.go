@@ -552,7 +552,7 @@ type Extent struct {
 	Rows int64
 }
 
-// Accepted, where no row can lie, marks a source whose missing rows the user has accepted.
+// Accepted marks a source whose missing rows the user has accepted. No row can lie in this range.
 var Accepted = Extent{Period: rolling.Period{From: math.MinInt64 + 1, To: math.MinInt64 + 2}}
 
 // Extents returns where the rows of a loaded source lie, in order. They outlast the ledger's lines.
