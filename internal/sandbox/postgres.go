@@ -325,6 +325,7 @@ func setupPostgres(l *launch) []string {
 	return statements
 }
 
+// queryPostgres executes the statements. It returns the rows that are a name and a value.
 func queryPostgres(ctx context.Context, socket string, statements ...string) (map[string]string, error) {
 	c, err := pgconn.ParseConfig("sslmode=disable target_session_attrs=any")
 	if err != nil {
@@ -345,7 +346,9 @@ func queryPostgres(ctx context.Context, socket string, statements ...string) (ma
 			return nil, err
 		}
 		for _, row := range results[0].Rows {
-			out[string(row[0])] = string(row[1])
+			if len(row) == 2 {
+				out[string(row[0])] = string(row[1])
+			}
 		}
 	}
 	return out, nil
