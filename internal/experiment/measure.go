@@ -246,7 +246,12 @@ func (m *measurement) measure(ctx context.Context, w bench.Workload, prove func(
 		end.Warnings = append(end.Warnings, all[m.known:]...)
 	}
 	if prove != nil {
-		err = errors.Join(err, prove(ctx, &end))
+		failed := prove(ctx, &end)
+		if errors.Is(failed, context.Canceled) && ctx.Err() != nil {
+			end.Verified, failed = nil, nil
+			end.Warnings = append(end.Warnings, "not verified: interrupted")
+		}
+		err = errors.Join(err, failed)
 	}
 	if errors.Is(err, engine.ErrDiskFull) && engine.HintOf(err) == "" {
 		err = engine.Hinted(fmt.Errorf("the server's disk is full: %w", err), "more room for its data directory, or fewer rows")
